@@ -17,7 +17,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from natstui.cli.demo import running_shop
+from natstui.cli.demo import run_shop
 from natstui.cli.open_viewer import ENGINE, replay_engine
 from natstui.tui.analysis.screen import AnalysisScreen
 from natstui.tui.app.app import NatstuiApp
@@ -70,7 +70,7 @@ class Stage:
         """Wait until every chart is drawn: on a busy machine it takes a while."""
         for _ in range(DRAWN_S * 10):
             charts = self.app.screen.query(Chart)
-            if not any(chart._stale for chart in charts):
+            if not any(chart._is_outdated for chart in charts):
                 return
             await self.pilot.pause(0.1)
 
@@ -273,7 +273,7 @@ def write(name: str, svg: str) -> None:
 
 def main() -> None:
     """Start a demo and make the pictures of it."""
-    with tempfile.TemporaryDirectory() as folder, running_shop(None) as shop:
+    with tempfile.TemporaryDirectory() as folder, run_shop(None) as shop:
         for kind in ("CONFIG", "DATA", "STATE", "CACHE"):
             os.environ[f"XDG_{kind}_HOME"] = str(Path(folder, kind.lower()))
         os.environ.update(shop.system)

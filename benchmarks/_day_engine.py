@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.recording import PollClock
 from natstui.lines import encode_record
 from natstui.model.records.record import Record
-from natstui.session.files.keyframe import KeyframeMaker
+from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.write.recorder import Clock, Recorder
 from natstui.session.write.settings import RecorderSettings
 from tests.session.scenario import START_US, Scenario
@@ -56,7 +56,7 @@ def main() -> None:
     clock, out = PollClock(), sys.stdout.buffer
     recorder = Recorder(
         RecorderSettings(folder, "a day"),
-        KeyframeMaker().keyframe(0),
+        KeyframeBuilder().keyframe(0),
         lambda change: None,
         Clock(clock.now_us, clock.now_us),
     )

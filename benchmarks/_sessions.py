@@ -26,11 +26,11 @@ from natstui.model.records.record import (
     Restored,
     Unavailable,
 )
-from natstui.session.files.entry import Splitter, encode_keyframe
+from natstui.session.files.entry import RecordSplitter, encode_keyframe
 from natstui.session.files.folder import segment_path
-from natstui.session.files.info import new_info, write_info
+from natstui.session.files.info import create_info, write_info
 from natstui.session.files.keyframe import Keyframe
-from natstui.session.write.recorder import Judge
+from natstui.session.write.recorder import FindingsEvaluator
 from natstui.session.write.seal import seal
 
 _MONO_US = 5_000_000_000
@@ -62,7 +62,7 @@ def records(plan: Plan) -> Iterator[Record]:
 
 def judged(many: Iterable[Record]) -> Iterator[Record]:
     """Yield the records with the findings that the recorder would write among them."""
-    judge = Judge(())
+    judge = FindingsEvaluator(())
     for record in many:
         yield record
         judge.add(record)
@@ -101,7 +101,7 @@ def write_records(
             seal(folder, number - 1)
         _write_segment(folder, number, chunk, known if number == 1 else ())
     last_at_us = plan.started_at_us + round(plan.ticks_count * plan.interval_s * 1e6)
-    started = replace(new_info(folder.name, plan.started_at_us), server_name="n1")
+    started = replace(create_info(folder.name, plan.started_at_us), server_name="n1")
     write_info(folder, replace(started, ended_at_us=last_at_us, interval_s=plan.interval_s))
     return folder
 
@@ -115,9 +115,9 @@ def _write_segment(
     findings = FindingsSoFar(at_us, known) if held else None
     keyframe = Keyframe(at_us, SCHEMA_VERSION, None, None, None, nothing, (), None, None, None,
                         findings)  # fmt: skip
-    splitter, lines = Splitter(), [encode_keyframe(keyframe)]
-    for line_count, record in enumerate(chunk, 1):
-        lines += splitter.lines(record, line_count)
+    splitter, lines = RecordSplitter(), [encode_keyframe(keyframe)]
+    for line_number, record in enumerate(chunk, 1):
+        lines += splitter.lines(record, line_number)
     segment_path(folder, number, sealed=False).write_bytes(b"".join(lines))
 
 

@@ -46,7 +46,7 @@ async def fill(client: Client) -> None:
     for number in range(1, COUNT + 1):
         subject, data = f"s.{number % 1000}", PAYLOAD % number
         if number % 5000 == 0:  # its acknowledgement is that of all before it
-            await client.ask(subject, data, timeout_s=60)
+            await client.request_subject(subject, data, timeout_s=60)
         elif number % 10 == 0:
             await client.nc.publish(subject, data, headers={"Kind": f"k{number % 7}"})
         else:

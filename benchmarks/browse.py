@@ -40,7 +40,7 @@ async def fill(client: Client) -> None:
     """Store the messages without acknowledgements, and take and ack some."""
     for number in range(COUNT):
         if number % 5000 == 4999:  # its acknowledgement is that of all before it
-            await client.ask(f"w.{number % 100}", PAYLOAD, timeout_s=60)
+            await client.request_subject(f"w.{number % 100}", PAYLOAD, timeout_s=60)
         else:
             await client.nc.publish(f"w.{number % 100}", PAYLOAD)
     inbox = client.nc.new_inbox()
@@ -50,7 +50,7 @@ async def fill(client: Client) -> None:
     for number in range(1000):
         message = await taken.next_msg(timeout=10)
         if number % 3:
-            await client.ask(message.reply, b"+ACK")
+            await client.request_subject(message.reply, b"+ACK")
     await taken.unsubscribe()
 
 

@@ -27,7 +27,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.api import ConsumerConfig, KeyValueConfig, StorageType, StreamConfig
 
-from natstui.bench.result.compare import difference
+from natstui.bench.result.compare import compute_difference
 from natstui.jetstream.testbed.broker import Broker
 
 ROUNDS = int(os.environ.get("CLIENTS_ROUNDS", "3"))
@@ -318,7 +318,7 @@ def print_table(rows: list[Row]) -> None:
         for client, rates in row.rates_per_s.items():
             line = f"{row.name:<16}{client:<12}{np.median(rates):>11,.0f}"
             if client != NATSTUI and ours:
-                found = difference("publish_rate", np.array(rates), np.array(ours))
+                found = compute_difference("publish_rate", np.array(rates), np.array(ours))
                 ratios.setdefault(client, []).append(1 + found.change_ratio)
                 line += f"{1 + found.change_ratio:>11.2f}×"
                 if found.low_ratio is not None and found.high_ratio is not None:

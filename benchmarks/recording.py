@@ -17,8 +17,8 @@ from benchmarks.server_share import cpu_s
 from natstui.model.records.findings import FindingsChanged
 from natstui.model.records.record import Record
 from natstui.model.records.recording import ReplayPosition, SeekTo
-from natstui.session.files.folder import folder_size_bytes, segments
-from natstui.session.files.keyframe import KeyframeMaker
+from natstui.session.files.folder import folder_size_bytes, list_segments
+from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.read.recording import Recording
 from natstui.session.write.recorder import Clock, Recorder
 from natstui.session.write.settings import RecorderSettings
@@ -59,7 +59,7 @@ def cost(busy_ratio: float, sessions: Path) -> None:
     settings = RecorderSettings(sessions, f"busy {busy_ratio}")
     recorder = Recorder(
         settings,
-        KeyframeMaker().keyframe(0),
+        KeyframeBuilder().keyframe(0),
         lambda change: None,
         Clock(clock.now_us, clock.now_us),
     )
@@ -75,8 +75,8 @@ def cost(busy_ratio: float, sessions: Path) -> None:
         wait_until(lambda: not recorder.is_behind, 60)
     # The last segment is sealed by the next tick, and belongs to the account.
     clock.passed_us += 60_000_000
-    wait_until(lambda: len(segments(recorder.folder)) > MINUTES, 60)
-    wait_until(lambda: all(s.sealed for s in segments(recorder.folder)[:-1]), 60)
+    wait_until(lambda: len(list_segments(recorder.folder)) > MINUTES, 60)
+    wait_until(lambda: all(s.sealed for s in list_segments(recorder.folder)[:-1]), 60)
     used_s = thread_s("recorder")
     recorder.stop()
     samples = MINUTES * 60 * CONSUMERS_COUNT

@@ -40,7 +40,7 @@ async def fill(url: str) -> None:
         subject = f"$KV.BIG.user.{number:06}.profile"
         value = b'{"id": %d, "name": "somebody", "active": true}' % number
         if number % 5000 == 4999:  # its acknowledgement is that of all before it
-            await client.ask(subject, value, timeout_s=60)
+            await client.request_subject(subject, value, timeout_s=60)
         else:
             await client.nc.publish(subject, value)
     await client.close()

@@ -6,40 +6,44 @@ import os
 import sys
 
 from natstui import __version__
-from natstui.output import OUTPUT_FAILED_EXIT_CODE, keep_stdout_whole, write_all
+from natstui.output import OUTPUT_FAILED_EXIT_CODE, protect_stdout, write_all
 
-_NEEDS_PARSING = {"--help", "--engine", "--reset-terminal", "--version"}
-_COMPLETION = "_NATSTUI_COMPLETE"
+_PARSED_OPTIONS = {"--help", "--engine", "--reset-terminal", "--version"}
+_COMPLETION_VARIABLE = "_NATSTUI_COMPLETE"
 """Environment variable that the shell sets when it requests completions."""
-_WITHOUT_VALUE = {"--ascii", "--read-only"}
+_FLAG_OPTIONS = {"--ascii", "--read-only"}
 
 
-def _names_a_command(arguments: list[str]) -> bool:
-    """Return whether the arguments contain a command name, which is not the value of a flag."""
+def _has_command_name(arguments: list[str]) -> bool:
+    """Return whether the arguments contain a command name; the values of options are none."""
     remaining = iter(arguments)
-    for word in remaining:
-        if not word.startswith("-"):
+    for argument in remaining:
+        if not argument.startswith("-"):
             return True
-        if word not in _WITHOUT_VALUE and "=" not in word:
+        if argument not in _FLAG_OPTIONS and "=" not in argument:
             next(remaining, None)
     return False
 
 
-def _prepare() -> None:
-    """Set the environment that child processes inherit, and protect stdout from torn writes."""
-    keep_stdout_whole()
-    # Whatever the shell allows, nobody else shall write into files and folders of ours.
+def _prepare_process() -> None:
+    """Set the umask and the environment of child processes, and make stdout write completely."""
+    protect_stdout()
+    # Whatever the umask of the shell is, other users must not write into our files and folders.
     os.umask(os.umask(0o077) | 0o002)
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    if sys.path[0] == root and root not in sys.path[1:]:
+    source_folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if sys.path[0] == source_folder and source_folder not in sys.path[1:]:
         # A checkout that is not installed: our own processes do not search the current folder.
         python_path = os.environ.get("PYTHONPATH")
-        os.environ["PYTHONPATH"] = f"{root}{os.pathsep}{python_path}" if python_path else root
+        os.environ["PYTHONPATH"] = (
+            f"{source_folder}{os.pathsep}{python_path}" if python_path else source_folder
+        )
 
 
 def main() -> None:
-    """Run the command line; `--version` and the viewer start without importing it."""
-    _prepare()
+    """Run the command line; `--version` and the viewer start without importing the command
+    line.
+    """
+    _prepare_process()
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         try:
@@ -48,15 +52,17 @@ def main() -> None:
             sys.stderr.write(f"natstui: the output cannot be written: {error.strerror}\n")
             sys.exit(OUTPUT_FAILED_EXIT_CODE)
     elif (
-        _names_a_command(arguments) or _NEEDS_PARSING & set(arguments) or _COMPLETION in os.environ
+        _has_command_name(arguments)
+        or _PARSED_OPTIONS & set(arguments)
+        or _COMPLETION_VARIABLE in os.environ
     ):
         from natstui.cli.root import run
 
         run()
     else:
-        from natstui.cli.open_viewer import run_fast
+        from natstui.cli.open_viewer import run_viewer
 
-        run_fast(arguments)
+        run_viewer(arguments)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Decoders of JSON that several threads may request.
+"""Decoders of JSON that several threads may share.
 
 msgspec caches the description of a class on the class before it is complete. A thread that creates
 or uses a decoder meanwhile reads incomplete data, and the process crashes. So decoders are created
@@ -13,8 +13,8 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 T = TypeVar("T")
-_making = Lock()
-_made: dict[tuple[Any, bool], msgspec.json.Decoder[Any]] = {}
+_lock = Lock()
+_decoders: dict[tuple[Any, bool], msgspec.json.Decoder[Any]] = {}
 
 
 @overload
@@ -27,7 +27,7 @@ def decoder_of(kind: Any, *, strict: bool = True) -> msgspec.json.Decoder[Any]: 
 
 def decoder_of(kind: Any, *, strict: bool = True) -> msgspec.json.Decoder[Any]:
     """Return the decoder of a type; unless `strict`, it accepts a number written as a string."""
-    with _making:
-        if (kind, strict) not in _made:
-            _made[kind, strict] = msgspec.json.Decoder(kind, strict=strict)
-        return _made[kind, strict]
+    with _lock:
+        if (kind, strict) not in _decoders:
+            _decoders[kind, strict] = msgspec.json.Decoder(kind, strict=strict)
+        return _decoders[kind, strict]

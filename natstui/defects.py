@@ -1,7 +1,7 @@
 """Unexpected errors: each is written to a private crash log and reported in one sentence.
 
-`contained` is the only handler of every error in the program. A test names the modules that may
-use it, and checks its report and its sentence.
+`report_defects` is the only handler of every error in the program. A test names the modules that
+may use it, and checks its report and its sentence.
 """
 
 from __future__ import annotations
@@ -17,53 +17,56 @@ from pathlib import Path
 from natstui import __version__
 from natstui.clean import clean_text
 from natstui.errors import NatstuiError
-from natstui.paths import private_folder
+from natstui.paths import create_private_folder
 
-_PLACES_KEPT = 100
-_reported: dict[str, tuple[Path | None, float]] = {}
+_MAX_REPORTED_DEFECTS = 100
+_reported_defects: dict[str, tuple[Path | None, float]] = {}
 """Source line and task of a defect → its crash log, and when it was last reported (monotonic
 seconds).
 """
 
 
 @contextmanager
-def contained(task: str, report: Callable[[str], None], *, again_s: float = 0) -> Iterator[None]:
-    """Let a defect inside end only `task`: write a crash log, report a sentence, continue.
+def report_defects(
+    task: str, report: Callable[[str], None], *, repeat_after_s: float = 0
+) -> Iterator[None]:
+    """Write a crash log and report a sentence for an unexpected error in the block, then continue.
 
-    The same defect in the same line is logged once, and reported again after `again_s` seconds.
-    Errors that users can act on pass through: they have their own sentences.
+    The same error in the same source line is logged once, and reported again after
+    `repeat_after_s` seconds. A NatstuiError passes through: it has its own sentence.
     """
     try:
         yield
     except NatstuiError:
         raise
-    except Exception as error:  # noqa: BLE001 - the one place, see above
-        location = _place(error)
-        path, told_s = _reported.get(location, (None, float("-inf")))
-        if location not in _reported:
+    except Exception as error:  # noqa: BLE001 - the only one, see above
+        location = _source_location(error)
+        path, reported_s = _reported_defects.get(location, (None, float("-inf")))
+        if location not in _reported_defects:
             path = write_crash_log(error, log_folder())
-        if (now_s := time.monotonic()) - told_s >= again_s:
-            if len(_reported) >= _PLACES_KEPT:
-                _reported.clear()
-            _reported[location] = (path, now_s)
-            report(f"{task} failed by a defect ({type(error).__name__}); {_where(path)}")
+        if (now_s := time.monotonic()) - reported_s >= repeat_after_s:
+            if len(_reported_defects) >= _MAX_REPORTED_DEFECTS:
+                _reported_defects.clear()
+            _reported_defects[location] = (path, now_s)
+            report(f"{task} failed by a defect ({type(error).__name__}); {_crash_log_text(path)}")
 
 
-def _place(error: BaseException) -> str:
+def _source_location(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-1] if frames else None
     return f"{type(error).__name__} {last.filename}:{last.lineno}" if last else repr(type(error))
 
 
 def log_folder() -> Path:
-    """Return where crash logs are kept."""
+    """Return the folder of the crash logs."""
     import platformdirs
 
     return platformdirs.user_log_path("natstui")
 
 
 def write_crash_log(error: BaseException, folder: Path) -> Path | None:
-    """Write a new file that only its owner may read; None if it cannot be written.
+    """Write a crash log that only its owner may read; return its path, None if it cannot be
+    written.
 
     The newest 20 are kept.
     """
@@ -72,30 +75,32 @@ def write_crash_log(error: BaseException, folder: Path) -> Path | None:
     report = f"natstui {__version__}, {now:%Y-%m-%d %H:%M:%S} UTC\n\n{clean_text(text)}"
     path = folder / f"crash-{now:%Y%m%dT%H%M%S%f}.log"
     try:
-        private_folder(folder)
+        create_private_folder(folder)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(report)
     except OSError:
         return None
-    _remove_older(folder)
+    _remove_old_logs(folder)
     return path
 
 
-_REPORTS_KEPT = 20
+_MAX_CRASH_LOGS = 20
 
 
-def _remove_older(folder: Path) -> None:
-    """Remove all but the newest reports; what cannot be removed stays."""
-    for path in sorted(folder.glob("crash-*.log"))[:-_REPORTS_KEPT]:
+def _remove_old_logs(folder: Path) -> None:
+    """Remove all but the newest 20 crash logs; a log that cannot be removed stays."""
+    for path in sorted(folder.glob("crash-*.log"))[:-_MAX_CRASH_LOGS]:
         with suppress(OSError):
             path.unlink()
 
 
 def crash_line(error: BaseException, path: Path | None) -> str:
-    """Return the one line a user sees; without the error's message, which may contain a secret."""
-    return f"natstui: stopped by a defect ({type(error).__name__}); {_where(path)}"
+    """Return the one line that the user sees, without the error's message, which may contain a
+    secret.
+    """
+    return f"natstui: stopped by a defect ({type(error).__name__}); {_crash_log_text(path)}"
 
 
-def _where(path: Path | None) -> str:
+def _crash_log_text(path: Path | None) -> str:
     return f"the report is in {path}" if path else "its report could not be written"

@@ -1,41 +1,41 @@
-"""Everything that can go wrong for a user, and the exit code it ends with.
+"""Everything that can go wrong for a user, and the exit code of the command.
 
 NatstuiError (1)
-├── UsageError (2)            the words of a command, a setting or a file are wrong
+├── UsageError (2)            an option, a setting or an input file is not valid
 │   └── MissingExtra (2)      the command needs an optional part that is not installed
-├── ConnectionFailed (3)      no usable connection: address, TCP, TLS, time-out
+├── ConnectionFailed (3)      no usable connection: address, TCP, TLS, timeout
 │   ├── AuthenticationFailed  the server refused the credentials
-│   └── ServerGone            the connection was lost
-├── RequestFailed (4)         the server answered with an error
+│   └── ConnectionLost        the connection was open, and was lost
+├── RequestFailed (4)         an error reply, no reply, or a reply that cannot be used
 │   ├── PermissionDenied      the user may not do this; names the subject
 │   ├── JetStreamUnavailable  no JetStream for this server, domain or account
 │   ├── NotFound              no such stream, consumer or message
 │   ├── Conflict              it was changed meanwhile, or it exists already
-│   ├── RequestTimedOut       no answer came in time
-│   └── OutcomeUnknown        a write was sent, and no answer says whether it was done
-├── Refused (5)               natstui itself refuses: read-only
-├── AssertionFailed (1)       a check the user asked for does not hold
-├── RunFailed (1)             a benchmark ended early; carries its partial result
+│   ├── RequestTimedOut       no reply came before the timeout
+│   └── OutcomeUnknown        a write was sent, and no reply shows whether it was done
+├── ActionRefused (5)         natstui itself refuses: read-only
+├── AssertionFailed (1)       a condition that the user gave to check is false
+├── BenchmarkFailed (1)       a benchmark ended early; carries its partial result
 ├── Interrupted (129, 130, 143)  a signal ended a run early; without a result
-├── BrokerFailed (1)          the embedded nats-server does not run
-├── WriteFailed (6)           the disk does not take a file: full, over a quota, broken
+├── EmbeddedServerFailed (1)  the embedded nats-server does not run
+├── WriteFailed (6)           a file cannot be written: disk full, over a quota, or broken
 ├── BackupError (6)           a backup cannot be read or written, or is not complete
 ├── SessionError (6)          a recording cannot be read or written
 │   └── DamagedSession        not all of it: the command did its work with the rest
-└── AnalysisError (7)         Java, Spark or the data of an analysis
+└── AnalysisError (7)         Java, Spark or the data of an analysis is missing or not valid
 """
 
 from __future__ import annotations
 
 
 class NatstuiError(Exception):
-    """Something a user can understand and act on: one sentence, no traceback."""
+    """An error that the user can act on: shown as one sentence, without a traceback."""
 
     exit_code = 1
 
 
 class UsageError(NatstuiError):
-    """The words of a command, a setting or a file are wrong."""
+    """A command line option, a setting or an input file is not valid."""
 
     exit_code = 2
 
@@ -65,8 +65,8 @@ class AuthenticationFailed(ConnectionFailed):
     """The server refused the user, password, token, key or JWT."""
 
 
-class ServerGone(ConnectionFailed):
-    """The connection was there and is lost at this moment."""
+class ConnectionLost(ConnectionFailed):
+    """The connection was open, and was lost at this moment."""
 
     def __init__(self, sentence: str, *, is_sent: bool = False, reason: str = "") -> None:
         super().__init__(sentence)
@@ -77,7 +77,7 @@ class ServerGone(ConnectionFailed):
 
 
 class RequestFailed(NatstuiError):
-    """The server answered a request with an error."""
+    """A request failed: an error reply, no reply, or a reply that cannot be used."""
 
     exit_code = 4
 
@@ -101,7 +101,7 @@ class PermissionDenied(RequestFailed):
 
 
 class JetStreamUnavailable(RequestFailed):
-    """No JetStream answers for this server, domain or account."""
+    """JetStream does not reply for this server, domain or account."""
 
 
 class NotFound(RequestFailed):
@@ -109,11 +109,11 @@ class NotFound(RequestFailed):
 
 
 class Conflict(RequestFailed):
-    """It exists already, or it was changed meanwhile."""
+    """The target of a write exists already, or was changed meanwhile."""
 
 
 class RequestTimedOut(RequestFailed):
-    """No answer to a request came in time."""
+    """No reply to a request came before its timeout."""
 
     def __init__(self, subject: str, timeout_s: float) -> None:
         super().__init__(f'no reply on "{subject}" within {timeout_s:g} s')
@@ -122,24 +122,24 @@ class RequestTimedOut(RequestFailed):
 
 
 class ReplyUnreadable(RequestFailed):
-    """A reply has not the documented shape: of a write, it does not say whether it was done."""
+    """A reply does not have the documented shape, so the outcome of a write is unknown."""
 
 
 class OutcomeUnknown(RequestFailed):
-    """A write was sent, and no answer says whether it was done."""
+    """A write was sent, and no reply shows whether it was done."""
 
 
-class Refused(NatstuiError):
-    """natstui itself refuses: read-only, or production not confirmed."""
+class ActionRefused(NatstuiError):
+    """natstui itself refuses an action, as in read-only mode or without a confirmation."""
 
     exit_code = 5
 
 
 class AssertionFailed(NatstuiError):
-    """A check the user asked for does not hold."""
+    """A condition that the user gave to check is false."""
 
 
-class RunFailed(NatstuiError):
+class BenchmarkFailed(NatstuiError):
     """A benchmark ended early; what it measured until then was saved."""
 
     def __init__(self, sentence: str, summary: str) -> None:
@@ -149,19 +149,19 @@ class RunFailed(NatstuiError):
 
 
 class Interrupted(NatstuiError):
-    """A signal ended a run early."""
+    """A signal ended a run early; the exit code is 128 plus the signal's number."""
 
     def __init__(self, sentence: str, signal_number: int) -> None:
         super().__init__(sentence)
         self.exit_code = 128 + signal_number
 
 
-class BrokerFailed(NatstuiError):
+class EmbeddedServerFailed(NatstuiError):
     """The embedded nats-server did not start, or does not run."""
 
 
 class WriteFailed(NatstuiError):
-    """The disk does not take a file: it is full, over a quota, or broken."""
+    """A file cannot be written: the disk is full, over a quota, or broken."""
 
     exit_code = 6
 
@@ -179,13 +179,13 @@ class SessionError(NatstuiError):
 
 
 class DamagedSession(SessionError):
-    """Something of a recording cannot be read; what was asked was done with all the rest."""
+    """A part of a recording cannot be read; the command did its work with the rest."""
 
-    def __init__(self, session: object, done: str) -> None:
-        super().__init__(f"{session} is damaged: {done}")
+    def __init__(self, session: object, result_text: str) -> None:
+        super().__init__(f"{session} is damaged: {result_text}")
 
 
 class AnalysisError(NatstuiError):
-    """Java, Spark or the data of an analysis is not usable."""
+    """An analysis cannot run: Java, Spark or its data is missing or not valid."""
 
     exit_code = 7

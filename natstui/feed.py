@@ -1,4 +1,4 @@
-"""The message bus: sources push records into sinks; `Feed` is a sink that serves several."""
+"""The message bus: sources push records into sinks; a `Feed` passes them to several sinks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from natstui.model.records.record import Record
 
 
 class Sink(Protocol):
-    """Receives records, in order, and never blocks."""
+    """Receives records in their order, and never blocks."""
 
     def add(self, record: Record) -> None:
-        """Receive a record and return at once: a sink does slow work elsewhere."""
+        """Receive a record and return at once: a sink does slow work in the background."""
 
 
 class Feed:
@@ -26,10 +26,10 @@ class Feed:
         for sink in self._sinks:
             sink.add(record)
 
-    def join(self, sink: Sink, *, first: bool = False) -> None:
+    def add_sink(self, sink: Sink, *, first: bool = False) -> None:
         """Add a sink, before all others when `first`."""
         self._sinks.insert(0 if first else len(self._sinks), sink)
 
-    def leave(self, sink: Sink) -> None:
+    def remove_sink(self, sink: Sink) -> None:
         """Remove a sink."""
         self._sinks.remove(sink)

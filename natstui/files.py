@@ -1,9 +1,10 @@
 """Files and folders that appear complete or not at all, and reading of files that may be hostile.
 
-A target is replaced only if it is a plain file. Until it is complete, its content lies beside it
-under a name that nobody can guess, created exclusively: no link, device or file of anybody else
-is ever followed, emptied or replaced. What must be found again after a kill lies in a folder that
-only its owner may enter; where that is, the user's state folder remembers.
+A target is replaced only if it is a regular file. Until its content is complete, a temporary file
+beside it with a random name has the content. That file is created exclusively, so that no link,
+device or file of another user is followed, emptied or replaced. If a later process must find a
+partial folder again, only its owner can enter it, and its path is stored in a file in the user's
+state folder.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from natstui.errors import NatstuiError, UsageError, WriteFailed
-from natstui.paths import private_folder
+from natstui.paths import create_private_folder
 
-_OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""Errors of the disk itself, which are not caused by the file name that the user chose."""
-_KINDS = (
+_DISK_ERROR_NUMBERS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Error numbers of a failed disk: a target with another name on that disk would fail, too."""
+_FILE_KINDS = (
     (stat.S_ISLNK, "a link"),
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a FIFO"),
@@ -37,64 +38,72 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISCHR, "a device"),
 )
-_PART_BYTES = 1024 * 1024
-SILENT_S = 30.0
+_READ_BYTES = 1024 * 1024
+PIPE_TIMEOUT_S = 30.0
 """A pipe into which nothing is written for so long has no writer, or one that hangs."""
-_LONGEST_NAME = 200
+_MAX_NAME_BYTES = 200
 """Limit of bytes in a file name: file systems allow 255, and natstui appends suffixes."""
 
 
 def check_replaceable(target: Path, *, replaces: bool) -> None:
-    """Raise OSError unless `target` is absent or, with `replaces`, a plain file."""
+    """Raise OSError unless `target` is absent or, with `replaces`, a regular file."""
     try:
         mode = target.lstat().st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISREG(mode):
-        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "no plain file")
-        if kind == "a folder":
+        type_text = next((name for is_type, name in _FILE_KINDS if is_type(mode)), "no plain file")
+        if type_text == "a folder":
             raise IsADirectoryError(errno.EISDIR, "it is a folder", str(target))
-        raise OSError(errno.EINVAL, f"it is {kind}, and only plain files are replaced")
+        raise OSError(errno.EINVAL, f"it is {type_text}, and only plain files are replaced")
     if not replaces:
         raise FileExistsError(errno.EEXIST, "it exists already", str(target))
 
 
 def write_failure(
-    target: Path, error: OSError, otherwise: type[NatstuiError] = UsageError
+    target: Path, error: OSError, other_error: type[NatstuiError] = UsageError
 ) -> NatstuiError:
-    """Return the error with which a command ends that could not write a file.
+    """Return the error that ends a command when a file could not be written.
 
-    WriteFailed where the disk failed; `otherwise` where the name is wrong: it exists already, is
-    no plain file, has no folder, or may not be written.
+    It is WriteFailed if the disk failed. It is `other_error` if the target is wrong: it exists
+    already, is no regular file, has no folder, or may not be written.
     """
-    kind = failure_kind(error, otherwise)
-    return kind(f"{target} cannot be written: {error.strerror or error}")
+    error_type = write_failure_type(error, other_error)
+    return error_type(f"{target} cannot be written: {error.strerror or error}")
 
 
-def failure_kind(error: OSError, otherwise: type[NatstuiError] = UsageError) -> type[NatstuiError]:
-    """Return WriteFailed for an error of the disk, `otherwise` for one of the name."""
-    return WriteFailed if error.errno in _OF_THE_DISK else otherwise
+def write_failure_type(
+    error: OSError, other_error: type[NatstuiError] = UsageError
+) -> type[NatstuiError]:
+    """Return the type of error to raise for a failed write.
+
+    It is WriteFailed if the disk failed (full, quota, file too large, I/O error), else
+    `other_error`: the target is wrong.
+    """
+    return WriteFailed if error.errno in _DISK_ERROR_NUMBERS else other_error
 
 
 @contextmanager
-def writing(target: Path, otherwise: type[NatstuiError] = UsageError) -> Iterator[None]:
+def translate_write_errors(
+    target: Path, other_error: type[NatstuiError] = UsageError
+) -> Iterator[None]:
     """Turn an OSError of the block into the error that `write_failure` returns."""
     try:
         yield
     except OSError as error:
-        raise write_failure(target, error, otherwise) from error
+        raise write_failure(target, error, other_error) from error
 
 
 @contextmanager
 def complete_file(target: Path, *, replaces: bool, mode: int | None = None) -> Iterator[BinaryIO]:
-    """Yield a file to write, which is named `target` once all of it is on the disk.
+    """Yield a file to write, which gets the name `target` once its content is on the disk.
 
-    It has `mode`, or else that of the file it replaces, or what the umask leaves of 0666. Raises
-    OSError, also for a target that may not be replaced; then the target is unchanged.
+    Its permissions are `mode`, or else those of the file it replaces, or what the umask leaves of
+    0666. Raises OSError, also if the target may not be replaced; then the target is unchanged.
     """
     check_replaceable(target, replaces=replaces)
     folder = target.absolute().parent
-    temporary = folder / f"{_hidden(target)}.{secrets.token_hex(8)}.part"
+    temporary = folder / f"{_hidden_name(target)}.{secrets.token_hex(8)}.part"
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(temporary, flags, 0o666 if mode is None else mode)
     try:
@@ -111,15 +120,13 @@ def complete_file(target: Path, *, replaces: bool, mode: int | None = None) -> I
 
 
 def publish_file(temporary: Path, target: Path, *, replaces: bool) -> None:
-    """Rename a complete file to its target; raises OSError where the target may not be
-    replaced.
-    """
+    """Rename a complete file to its target; raises OSError if the target may not be replaced."""
     check_replaceable(target, replaces=replaces)
     if replaces:
         temporary.replace(target)
     else:
         try:
-            # Unlike a rename, a link never replaces what somebody put there meanwhile.
+            # Unlike a rename, a link never replaces a file that was created there meanwhile.
             os.link(temporary, target)
         except FileExistsError as error:
             raise FileExistsError(errno.EEXIST, "it exists already", str(target)) from error
@@ -134,7 +141,7 @@ def publish_file(temporary: Path, target: Path, *, replaces: bool) -> None:
 
 
 def write_complete(target: Path, content: bytes, *, mode: int | None = None) -> None:
-    """Write a file that after a crash is the old one or the new one; raises OSError."""
+    """Write a file; after a crash, it has its old or its new content. Raises OSError."""
     with complete_file(target, replaces=True, mode=mode) as file:
         file.write(content)
 
@@ -150,18 +157,19 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def complete_folder(target: Path) -> Iterator[Path]:
-    """Yield a folder to write into, which is named `target` once all of it is on the disk.
+    """Yield a folder to write into, which gets the name `target` once its files are on the disk.
 
-    Remains of a killed run for the same target are removed. Raises OSError when the target exists
-    and is no empty folder, or while another process writes to it; then the target is unchanged.
+    Files of a killed process for the same target are removed first. Raises OSError if the target
+    exists and is no empty folder, or while another process writes to it; then the target is
+    unchanged.
     """
     check_free_folder(target)
-    with unfinished(target) as folder:
+    with partial_folder(target) as folder:
         try:
-            empty_folder(folder)
+            clear_folder(folder)
             yield folder
             for path in (*folder.rglob("*"), folder):
-                _sync(path)
+                _sync_path(path)
             check_free_folder(target)
             os.rename(folder, target)
             sync_folder(target.absolute().parent)
@@ -171,7 +179,7 @@ def complete_folder(target: Path) -> Iterator[Path]:
 
 
 def check_free_folder(target: Path) -> None:
-    """Raise OSError unless a folder can take this name: absent, or an empty folder."""
+    """Raise OSError unless the path is absent or an empty folder, and not the current folder."""
     try:
         mode = target.lstat().st_mode
     except FileNotFoundError:
@@ -185,16 +193,16 @@ def check_free_folder(target: Path) -> None:
 
 
 @contextmanager
-def unfinished(target: Path) -> Iterator[Path]:
-    """Yield the private folder beside `target` for what is not complete yet.
+def partial_folder(target: Path) -> Iterator[Path]:
+    """Yield the private folder beside `target` for files that are not complete yet.
 
-    It is the same folder for the same target until it was renamed or removed, so that a later
-    process continues or clears what a killed one left. Raises OSError, also while another process
-    of this user has it.
+    It is the same folder for the same target until it is renamed or removed, so that a later
+    process can continue or clear the files of a killed one. Raises OSError, also while another
+    process of this user has the folder open.
     """
-    state = _state_file(target)
-    private_folder(state.parent)
-    with open(open_lock(state), "r+b") as file:
+    state_path = _state_file(target)
+    create_private_folder(state_path.parent)
+    with open(open_lock(state_path), "r+b") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -203,8 +211,10 @@ def unfinished(target: Path) -> Iterator[Path]:
             ) from error
         folder = Path(os.fsdecode(file.read()))
         if not _is_private(folder, target):
-            folder = target.absolute().parent / f"{_hidden(target)}.{secrets.token_hex(8)}.part"
-            # Before there is a folder: of one that nothing names, nobody could say whose it is.
+            folder = (
+                target.absolute().parent / f"{_hidden_name(target)}.{secrets.token_hex(8)}.part"
+            )
+            # Before the folder is created: else a killed process would leave an unknown folder.
             file.seek(0)
             file.truncate()
             file.write(os.fsencode(folder))
@@ -215,19 +225,19 @@ def unfinished(target: Path) -> Iterator[Path]:
             yield folder
         finally:
             if not folder.exists():
-                state.unlink(missing_ok=True)
+                state_path.unlink(missing_ok=True)
 
 
-def has_unfinished(target: Path) -> bool:
-    """Return whether a killed or stopped process left files of this target to continue with."""
+def has_partial_folder(target: Path) -> bool:
+    """Return whether a killed or stopped process left a partial folder of this target."""
     try:
         return _is_private(Path(os.fsdecode(_state_file(target).read_bytes())), target)
     except FileNotFoundError:
         return False
 
 
-def _hidden(target: Path) -> str:
-    return "." + os.fsdecode(os.fsencode(target.name)[:_LONGEST_NAME])
+def _hidden_name(target: Path) -> str:
+    return "." + os.fsdecode(os.fsencode(target.name)[:_MAX_NAME_BYTES])
 
 
 def _state_file(target: Path) -> Path:
@@ -253,20 +263,20 @@ def _is_private(folder: Path, target: Path) -> bool:
     )
 
 
-def empty_folder(folder: Path) -> None:
-    """Remove the files of an earlier process in a folder of `unfinished`; raises OSError."""
+def clear_folder(folder: Path) -> None:
+    """Remove the files in a partial folder that an earlier process left; raises OSError."""
     for entry in folder.iterdir():
-        _remove(entry)
+        _remove_path(entry)
 
 
-def _remove(path: Path) -> None:
+def _remove_path(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink()
 
 
-def _sync(path: Path) -> None:
+def _sync_path(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -275,10 +285,11 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def changing(folder: Path) -> Iterator[None]:
-    """Let no other process of natstui change the files of a folder in the block: it waits.
+def lock_for_change(folder: Path) -> Iterator[None]:
+    """Lock a folder during the block, so that no other process of natstui changes its files.
 
-    Whoever reads such a file and writes it again does both inside. Raises OSError.
+    It waits for the lock. A process that reads a file and writes it again does both in the block.
+    Raises OSError.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -289,7 +300,10 @@ def changing(folder: Path) -> Iterator[None]:
 
 
 def wait_for_lock(descriptor: int) -> None:
-    """Lock an open file or folder against other processes, until it is closed."""
+    """Lock an open file or folder against other processes until it is closed; waits for the lock.
+
+    Does nothing on a file system without locks.
+    """
     with suppress(OSError):  # a file system without locks
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
@@ -299,7 +313,7 @@ def open_lock(path: Path) -> int:
 
     Raises OSError, also for a FIFO, device or folder. Nothing is written into it.
     """
-    return _plain_descriptor(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+    return _open_regular_file(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
 
 
 def open_log(path: Path, *, mode: int = 0o666) -> int:
@@ -308,14 +322,14 @@ def open_log(path: Path, *, mode: int = 0o666) -> int:
     Raises OSError, also for a FIFO, device or folder, and for a file that has two names.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
-    descriptor = _plain_descriptor(path, flags, mode)
+    descriptor = _open_regular_file(path, flags, mode)
     if os.fstat(descriptor).st_nlink > 1:
         os.close(descriptor)
         raise OSError(errno.EMLINK, "it is hard-linked: it has a second name", str(path))
     return descriptor
 
 
-def _plain_descriptor(path: Path, flags: int, mode: int = 0o600) -> int:
+def _open_regular_file(path: Path, flags: int, mode: int = 0o600) -> int:
     try:
         # A FIFO without a reader or writer is not waited for.
         descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, mode)
@@ -329,37 +343,40 @@ def _plain_descriptor(path: Path, flags: int, mode: int = 0o600) -> int:
     return descriptor
 
 
-def open_plain(path: Path) -> BinaryIO:
-    """Open a plain file to read, following links; raises OSError for a FIFO, device or folder."""
-    return open(_plain_descriptor(path, os.O_RDONLY), "rb")
+def open_regular_file(path: Path) -> BinaryIO:
+    """Open a regular file to read, following links; raises OSError for a FIFO, device or
+    folder.
+    """
+    return open(_open_regular_file(path, os.O_RDONLY), "rb")
 
 
-def read_plain(path: Path, most_bytes: int) -> bytes:
-    """Return the content of a plain file; raises OSError, also when it is larger than allowed."""
-    with open_plain(path) as file:
-        return _bounded(file, path, most_bytes)
+def read_regular_file(path: Path, max_bytes: int) -> bytes:
+    """Return the content of a regular file; raises OSError, also above `max_bytes`."""
+    with open_regular_file(path) as file:
+        return _read_limited(file, path, max_bytes)
 
 
-def read_given(path: Path, most_bytes: int) -> bytes:
+def read_user_file(path: Path, max_bytes: int) -> bytes:
     """Return the content of a file that the user named, which may be a FIFO or a pipe of a shell.
 
-    Raises OSError, also for one that is longer than `most_bytes` or has no end, for a terminal,
-    and for a pipe into which nothing is written for 30 s.
+    Raises OSError, also above `max_bytes`, for a terminal, and for a pipe into which nothing is
+    written for 30 s.
     """
     content = bytearray()
-    with open_given(path) as file:
-        while part := file.read(min(_PART_BYTES, most_bytes + 1 - len(content))):
+    with open_user_file(path) as file:
+        while part := file.read(min(_READ_BYTES, max_bytes + 1 - len(content))):
             content += part
             _wait_for_writer(file.fileno(), path)
-    _check_size(content, path, most_bytes)
+    _check_size(content, path, max_bytes)
     return bytes(content)
 
 
-def open_given(path: Path) -> io.FileIO:
-    """Open a file that the user named; a FIFO or a pipe once something is written into it.
+def open_user_file(path: Path) -> io.FileIO:
+    """Open a file that the user named, which may be a FIFO or a pipe of a shell.
 
-    Raises OSError, also for a terminal, and when nothing is written for 30 s. It is not buffered:
-    at its end, Python would wait for a thread that fills a buffer.
+    For a FIFO or pipe, waits until something is written into it. Raises OSError, also for a
+    terminal, and when nothing is written for 30 s. The file is not buffered: at its end, Python
+    would wait for a thread that fills a buffer.
     """
     try:
         # A FIFO without a writer would be waited for in here, without a limit.
@@ -381,62 +398,63 @@ def open_given(path: Path) -> io.FileIO:
 
 
 def _wait_for_writer(descriptor: int, path: Path) -> None:
-    """Wait until something can be read, or the end; raises OSError when nothing is written.
+    """Wait until a descriptor can be read or has ended; raises OSError after 30 s without a write.
 
-    A plain file is always ready.
+    A regular file is always ready.
     """
     reader = select.poll()
     reader.register(descriptor, select.POLLIN)
-    if not reader.poll(SILENT_S * 1000):
-        reason = f"nothing was written into it within {SILENT_S:g} s"
+    if not reader.poll(PIPE_TIMEOUT_S * 1000):
+        reason = f"nothing was written into it within {PIPE_TIMEOUT_S:g} s"
         raise OSError(errno.ETIMEDOUT, reason, str(path))
 
 
-def read_stdin(most_bytes: int) -> bytes:
-    """Return all of stdin until it ends; raises OSError once it is longer than `most_bytes`."""
-    return _bounded(sys.stdin.buffer, Path("stdin"), most_bytes)
+def read_stdin(max_bytes: int) -> bytes:
+    """Return stdin up to its end; raises OSError above `max_bytes`."""
+    return _read_limited(sys.stdin.buffer, Path("stdin"), max_bytes)
 
 
-def read_stdin_line(most_bytes: int) -> bytes:
-    """Return the first line on stdin without its end; raises OSError for one that is too long."""
-    line = sys.stdin.buffer.readline(most_bytes + 1)
-    _check_size(line, Path("stdin"), most_bytes)
+def read_stdin_line(max_bytes: int) -> bytes:
+    """Return the first line of stdin without its line feed; raises OSError above `max_bytes`."""
+    line = sys.stdin.buffer.readline(max_bytes + 1)
+    _check_size(line, Path("stdin"), max_bytes)
     return line.rstrip(b"\r\n")
 
 
-def _bounded(file: BinaryIO, path: Path, most_bytes: int) -> bytes:
-    content = file.read(most_bytes + 1)
-    _check_size(content, path, most_bytes)
+def _read_limited(file: BinaryIO, path: Path, max_bytes: int) -> bytes:
+    content = file.read(max_bytes + 1)
+    _check_size(content, path, max_bytes)
     return content
 
 
-def _check_size(content: bytes | bytearray, path: Path, most_bytes: int) -> None:
-    if len(content) > most_bytes:
-        raise OSError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes", str(path))
+def _check_size(content: bytes | bytearray, path: Path, max_bytes: int) -> None:
+    if len(content) > max_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {max_bytes:,} bytes", str(path))
 
 
-MOST_TEXT_BYTES = 16 * 1024 * 1024
+MAX_TEXT_BYTES = 16 * 1024 * 1024
 """Limit of a file with settings, a configuration or a key that the user named."""
-MOST_PAYLOAD_BYTES = 64 * 1024 * 1024
+MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
 """Limit of a file to send: no server accepts more."""
-MOST_LINE_BYTES = 1024 * 1024
+MAX_LINE_BYTES = 1024 * 1024
 """Limit of a secret or an address that is read from stdin."""
 
 
-_UNSAFE_IN_NAME = re.compile(r"^\.|[^\w.+@ -]")
+_UNSAFE_IN_NAME_PATTERN = re.compile(r"^\.|[^\w.+@ -]")
 
 
 def file_name(name: str) -> str:
     """Return a file name for a name that came from a server: never a path, never hidden.
 
     Letters, digits and `_.+@ -` stay as they are; other characters are written as %XX of their
-    UTF-8, and what is too long ends with a checksum. Different names get different file names.
+    UTF-8, and a long name is cut and ends with a checksum. Different names get different file
+    names.
     """
-    encoded = _UNSAFE_IN_NAME.sub(
+    encoded = _UNSAFE_IN_NAME_PATTERN.sub(
         lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace")), name
     )
-    as_bytes = encoded.encode()
-    if len(as_bytes) > _LONGEST_NAME:
+    encoded_bytes = encoded.encode()
+    if len(encoded_bytes) > _MAX_NAME_BYTES:
         checksum = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:16]
-        encoded = f"{as_bytes[: _LONGEST_NAME - 17].decode(errors='ignore')}~{checksum}"
+        encoded = f"{encoded_bytes[: _MAX_NAME_BYTES - 17].decode(errors='ignore')}~{checksum}"
     return encoded or "%"

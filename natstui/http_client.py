@@ -36,12 +36,13 @@ async def http_request(
     headers: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
     environment_proxy: bool = False,
-    most_bytes: int = 0,
+    max_bytes: int = 0,
 ) -> HttpReply:
-    """Return a reply with a status of 2xx; with `most_bytes` of 0 its body is not read.
+    """Return a reply with a status of 2xx; with `max_bytes` of 0 its body is not read.
 
-    `deadline_s` is for everything, from the name to the last byte. Raises RequestFailed for any
-    other status, redirects included, for a longer body, and where no reply comes in time.
+    `deadline_s` is the limit for the complete request, from name resolution to the last byte.
+    Raises RequestFailed for any other status, redirects included, for a body above `max_bytes`,
+    and when no complete reply comes in time.
     """
     # Only here: it takes 0.2 s that no other command needs.
     import aiohttp
@@ -76,30 +77,30 @@ async def http_request(
                 )
             if not 200 <= reply.status < 300:
                 raise RequestFailed(f"the reply is {reply.status}", code=reply.status)
-            return HttpReply(await _read(reply, most_bytes) if most_bytes else b"", began_us)
+            return HttpReply(await _read_body(reply, max_bytes) if max_bytes else b"", began_us)
     except TimeoutError as error:
         raise RequestFailed(f"no complete reply within {deadline_s:g} s") from error
     except aiohttp.ClientConnectorError as error:
-        raise RequestFailed(f"cannot connect: {_reason(error.os_error)}") from error
-    # The text of these has the whole address, which may contain secrets.
+        raise RequestFailed(f"cannot connect: {_error_reason(error.os_error)}") from error
+    # The text of these errors has the complete address, which may contain secrets.
     except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
         raise RequestFailed("it is not an address of HTTP") from error
-    # The parser's own words differ by version and by whether it is the one in C.
+    # The message of the parser differs by version, and between C and Python.
     except aiohttp.ClientResponseError as error:
         raise RequestFailed("the reply is not valid HTTP") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise RequestFailed(f"no valid reply: {_reason(error)}") from error
+        raise RequestFailed(f"no valid reply: {_error_reason(error)}") from error
 
 
-async def _read(reply: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+async def _read_body(reply: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     data = bytearray()
     async for part in reply.content.iter_any():
         data += part
-        if len(data) > most_bytes:
-            raise RequestFailed(f"the reply is more than {most_bytes // 1024 // 1024} MiB")
+        if len(data) > max_bytes:
+            raise RequestFailed(f"the reply is more than {max_bytes // 1024 // 1024} MiB")
     return bytes(data)
 
 
-def _reason(error: Exception) -> str:
+def _error_reason(error: Exception) -> str:
     strerror = error.strerror if isinstance(error, OSError) else None
     return clean_line(strerror or str(error)) or type(error).__name__

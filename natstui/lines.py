@@ -24,12 +24,12 @@ from natstui.model.live.snapshot import (
     ConsumerColumns,
     Snapshot,
     StreamColumns,
-    later_columns,
+    added_columns,
 )
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkReport
 from natstui.model.records.evidence import AcksCounted, EvidenceSoFar
 from natstui.model.records.record import Command, Record, kind_of
-from natstui.parsing import reason
+from natstui.parsing import describe_parse_error
 
 SCHEMA_VERSION = 3
 """Version of the record format; a reader checks it before it reads.
@@ -39,7 +39,7 @@ Version 1 had no polls with differences; version 2 no names without rows and no 
 
 _SIGNED_MAX = 2**63 - 1
 _UNSIGNED_MAX = 2**64 - 1
-_LATER: dict[str, Any] = {
+_UNKNOWN_VALUE_BY_ADDED_COLUMN: dict[str, Any] = {
     column.name: ()
     if str(column.type).startswith("tuple[tuple[")
     else None
@@ -47,31 +47,32 @@ _LATER: dict[str, Any] = {
     else False
     for table in (StreamColumns, ConsumerColumns)
     for column in fields(table)
-    if column.name in later_columns(table)
+    if column.name in added_columns(table)
 }
-"""Column → its value in recordings from before it existed; counters and names have none."""
-_STREAMS = tuple(field.name for field in fields(StreamColumns))
-_CONSUMERS = tuple(field.name for field in fields(ConsumerColumns))
-_ONLY_WITH_DIFFERENCES = b'"ack_floor_stream_behind_seq":'
+"""Column that older recordings lack → its unknown value; counters and names are never absent."""
+_STREAM_COLUMN_NAMES = tuple(field.name for field in fields(StreamColumns))
+_CONSUMER_COLUMN_NAMES = tuple(field.name for field in fields(ConsumerColumns))
+_DIFFERENCES_KEY = b'"ack_floor_stream_behind_seq":'
 """Text that is in every poll with differences, and in no string: there its quotes would be
 escaped.
 """
-_STRING_OR_HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d{19,}')
+_STRING_OR_INTEGER_PATTERN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d{19,}')
 
 
 class BadLine(NatstuiError):
-    """A line is not a record this version knows."""
+    """A line is not a record of this schema version."""
 
 
-_DIGITS_ALIKE = bytes(ord("0") if 0x30 <= code <= 0x39 else 0x20 for code in range(256))
-_AS_ZEROS = b"0" * 19
-"""Digits that any number from 2**63 on has at least; searching them takes a tenth of a regex's
-time.
+_DIGITS_TO_ZEROS = bytes(ord("0") if 0x30 <= code <= 0x39 else 0x20 for code in range(256))
+_NINETEEN_ZEROS = b"0" * 19
+"""Minimum of digits of a number from 2**63 on; a search for them is ten times faster than a regex.
 """
 
 
-def _may_hold_huge(value: Any) -> bool:
-    """Return quickly whether a value may contain an integer beyond 64 signed bits."""
+def _may_contain_huge_integer(value: Any) -> bool:
+    """Return whether a value may contain an integer beyond 64 signed bits, by checking few
+    columns.
+    """
     if isinstance(value, PastPolls):
         return False
     if not isinstance(value, Snapshot | SnapshotAsDifferences):
@@ -82,37 +83,43 @@ def _may_hold_huge(value: Any) -> bool:
     return any(max(column, default=0) > _SIGNED_MAX for column in columns)
 
 
-def _holds_impossible(value: Any) -> bool:
-    """Return whether an integer inside a value of plain types is beyond 64 bits."""
+def _contains_impossible_integer(value: Any) -> bool:
+    """Return whether a value of built-in types contains an integer beyond 64 bits."""
     match value:
         case int():
             return abs(value) > _UNSIGNED_MAX
         case dict():
-            return any(map(_holds_impossible, value.values()))
+            return any(map(_contains_impossible_integer, value.values()))
         case list() | tuple():
-            return any(map(_holds_impossible, value))
+            return any(map(_contains_impossible_integer, value))
         case _:
             return False
 
 
-def with_later_columns(snapshot: Snapshot) -> Snapshot:
-    """Fill in the columns that an older recording does not have, with their unknown value."""
-    streams = _filled(snapshot.streams, _STREAMS)
-    consumers = _filled(snapshot.consumers, _CONSUMERS)
+def with_added_columns(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot with the unknown value in each column that an older recording lacks."""
+    streams = _fill_columns(snapshot.streams, _STREAM_COLUMN_NAMES)
+    consumers = _fill_columns(snapshot.consumers, _CONSUMER_COLUMN_NAMES)
     if streams is snapshot.streams and consumers is snapshot.consumers:
         return snapshot
     return replace(snapshot, streams=streams, consumers=consumers)
 
 
-def _filled(table: Any, names: tuple[str, ...]) -> Any:
+def _fill_columns(table: Any, names: tuple[str, ...]) -> Any:
     rows_count = len(table.name)
-    absent = [name for name in names if rows_count and not getattr(table, name)]
-    filled = [name for name in absent if name in _LATER]
-    return replace(table, **{n: (_LATER[n],) * rows_count for n in filled}) if filled else table
+    absent_names = [name for name in names if rows_count and not getattr(table, name)]
+    filled_names = [name for name in absent_names if name in _UNKNOWN_VALUE_BY_ADDED_COLUMN]
+    return (
+        replace(
+            table, **{n: (_UNKNOWN_VALUE_BY_ADDED_COLUMN[n],) * rows_count for n in filled_names}
+        )
+        if filled_names
+        else table
+    )
 
 
-def _histograms(value: Any) -> list[LatencyCounts]:
-    """Return the latency histograms inside a value."""
+def _find_histograms(value: Any) -> list[LatencyCounts]:
+    """Return the latency histograms in a value."""
     match value:
         case BenchmarkReport(latencies=latencies):
             return [getattr(latencies, name) for name in LATENCY_FIELDS]
@@ -126,13 +133,13 @@ def _histograms(value: Any) -> list[LatencyCounts]:
             return []
 
 
-def check_sound(value: Any, kind: str) -> None:
-    """Raise BadLine for a decoded value that would break the fold into a state."""
+def check_decoded(value: Any, kind: str) -> None:
+    """Raise BadLine for a decoded value that a state could not be updated with."""
     if isinstance(value, Snapshot):
-        _check_table(value.streams, _STREAMS, STREAM_COLUMNS, kind)
-        _check_table(value.consumers, _CONSUMERS, CONSUMER_COLUMNS, kind)
+        _check_table(value.streams, _STREAM_COLUMN_NAMES, STREAM_COLUMNS, kind)
+        _check_table(value.consumers, _CONSUMER_COLUMN_NAMES, CONSUMER_COLUMNS, kind)
         return
-    for histogram in _histograms(value):
+    for histogram in _find_histograms(value):
         if len(histogram.buckets) != len(histogram.counts):
             raise BadLine(f"a {kind} line has columns of different lengths")
         if any(not 0 <= bucket < BUCKETS_COUNT for bucket in histogram.buckets):
@@ -143,7 +150,9 @@ def check_sound(value: Any, kind: str) -> None:
 def _check_table(
     table: Any, columns: tuple[str, ...], counters: tuple[str, ...], kind: str
 ) -> None:
-    """Raise BadLine for columns of different lengths, or a counter that has no 64 bits."""
+    """Raise BadLine for columns of different lengths, or a counter that does not fit in 64
+    bits.
+    """
     rows_count = len(getattr(table, columns[0]))
     if any(len(getattr(table, name)) != rows_count for name in columns):
         raise BadLine(f"a {kind} line has columns of different lengths")
@@ -154,7 +163,7 @@ def _check_table(
         raise BadLine(f"a {kind} line has impossible counters") from None
 
 
-def _quote_huge(match: re.Match[bytes]) -> bytes:
+def _quote_huge_integer(match: re.Match[bytes]) -> bytes:
     token = match[0]
     if token.startswith(b'"') or int(token) <= _SIGNED_MAX:
         return token
@@ -165,22 +174,26 @@ T = TypeVar("T")
 
 
 class Codec(Generic[T]):
-    """Encodes and decodes one closed union of dataclasses."""
+    """Encodes and decodes the values of a union of dataclasses."""
 
-    def __init__(self, union: Any) -> None:
-        self._heads = {cls: b'{"kind":"%s",' % kind_of(cls).encode() for cls in get_args(union)}
-        self._heads[SnapshotAsDifferences] = b'{"kind":"%s",' % kind_of(Snapshot).encode()
-        self._classes = {kind_of(cls).encode(): cls for cls in get_args(union)}
-        # Made when first used: all of them at once would delay every start.
+    def __init__(self, record_types: Any) -> None:
+        self._line_starts = {
+            cls: b'{"kind":"%s",' % kind_of(cls).encode() for cls in get_args(record_types)
+        }
+        self._line_starts[SnapshotAsDifferences] = b'{"kind":"%s",' % kind_of(Snapshot).encode()
+        self._classes = {kind_of(cls).encode(): cls for cls in get_args(record_types)}
+        # Created when first used: all of them at once would delay every start.
         self._decoders: dict[bytes, msgspec.json.Decoder[Any]] = {}
         self._encoder = msgspec.json.Encoder()
 
     def encode(self, value: T | SnapshotAsDifferences) -> bytes:
-        """Return the line of a value, newline included."""
+        """Return the line of a value, with its line feed."""
         body = self._encoder.encode(value)
-        if _may_hold_huge(value) and _AS_ZEROS in body.translate(_DIGITS_ALIKE):
-            body = _STRING_OR_HUGE.sub(_quote_huge, body)
-        return self._heads[type(value)] + body[1:] + b"\n"
+        if _may_contain_huge_integer(value) and _NINETEEN_ZEROS in body.translate(
+            _DIGITS_TO_ZEROS
+        ):
+            body = _STRING_OR_INTEGER_PATTERN.sub(_quote_huge_integer, body)
+        return self._line_starts[type(value)] + body[1:] + b"\n"
 
     def _decoder(self, kind: bytes) -> msgspec.json.Decoder[Any]:
         if kind not in self._decoders:
@@ -191,36 +204,38 @@ class Codec(Generic[T]):
         return self._decoders[kind]
 
     def decode(self, line: bytes) -> T:
-        """Return the value of a line; raise BadLine for anything else."""
+        """Return the value of a line; raises BadLine if it is not a line of this union."""
         kind = line[9 : line.find(b'"', 9)] if line.startswith(b'{"kind":"') else None
         if kind is None:
             raise BadLine(f"a line does not start with the kind of its record: {line[:60]!r}")
         try:
             decoder = self._decoder(kind)
-            if kind == b"snapshot" and _ONLY_WITH_DIFFERENCES in line:
+            if kind == b"snapshot" and _DIFFERENCES_KEY in line:
                 value: Any = from_differences(
                     decoder_of(SnapshotAsDifferences, strict=False).decode(line)
                 )
             else:
                 value = decoder.decode(line)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            raise BadLine(f"a {kind.decode()} line cannot be read: {reason(error)}") from error
+            raise BadLine(
+                f"a {kind.decode()} line cannot be read: {describe_parse_error(error)}"
+            ) from error
         # A number beyond 64 bits has more digits than these.
-        if _AS_ZEROS in line.translate(_DIGITS_ALIKE) and _holds_impossible(
+        if _NINETEEN_ZEROS in line.translate(_DIGITS_TO_ZEROS) and _contains_impossible_integer(
             msgspec.to_builtins(value)
         ):
             raise BadLine(f"a {kind.decode()} line has a number beyond 64 bits")
         if isinstance(value, Snapshot):
-            value = with_later_columns(value)
-        check_sound(value, kind.decode())
+            value = with_added_columns(value)
+        check_decoded(value, kind.decode())
         decoded: T = value
         return decoded
 
 
-_RECORDS: Codec[Record] = Codec(Record)
-_COMMANDS: Codec[Command] = Codec(Command)
+_RECORD_CODEC: Codec[Record] = Codec(Record)
+_COMMAND_CODEC: Codec[Command] = Codec(Command)
 
-encode_record = _RECORDS.encode
-decode_record = _RECORDS.decode
-encode_command = _COMMANDS.encode
-decode_command = _COMMANDS.decode
+encode_record = _RECORD_CODEC.encode
+decode_record = _RECORD_CODEC.decode
+encode_command = _COMMAND_CODEC.encode
+decode_command = _COMMAND_CODEC.decode

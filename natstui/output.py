@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-_STALLED_MS = 1000
+_STALL_TIMEOUT_MS = 1000
 """A reader that reads nothing for so long, and for as long again after a signal, has stalled."""
-asked_to_end = threading.Event()
+end_requested = threading.Event()
 """Set when a signal has requested the end of this process: no write waits for a stalled reader."""
 
 
@@ -32,33 +32,37 @@ OUTPUT_FAILED_EXIT_CODE = 6
 
 
 class OutputFailed(OSError):
-    """The standard output cannot be written: the disk is full, or it is closed."""
+    """The standard output cannot be written: the disk is full, or stdout is closed."""
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write all of it, waiting for the reader; raises OSError."""
+    """Write all bytes to a descriptor, waiting for the reader; raises OSError."""
     remaining = memoryview(data)
     while remaining:
         remaining = remaining[os.write(fd, remaining) :]
 
 
-class WholeFile(io.FileIO):
-    """A file descriptor that writes every buffer completely; it stays open when this is closed."""
+class CompleteWriteFile(io.FileIO):
+    """A file on a descriptor that writes every buffer completely; closing it leaves the descriptor
+    open.
+    """
 
     def __init__(self, fd: int) -> None:
         super().__init__(fd, "w", closefd=False)
         is_file = stat.S_ISREG(os.fstat(fd).st_mode)
         # The size that a pipe accepts without blocking, once it is ready.
-        self._part_bytes = sys.maxsize if is_file else select.PIPE_BUF
+        self._max_write_bytes = sys.maxsize if is_file else select.PIPE_BUF
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write all of it; raises OSError."""
+        """Write all bytes and return their number; raises OSError."""
         remaining = memoryview(data).cast("B")
         written_bytes = 0
         while written_bytes < len(remaining):
             self._wait_for_reader()
             try:
-                count = super().write(remaining[written_bytes : written_bytes + self._part_bytes])
+                count = super().write(
+                    remaining[written_bytes : written_bytes + self._max_write_bytes]
+                )
             except BrokenPipeError:
                 raise
             except OSError as error:
@@ -70,23 +74,29 @@ class WholeFile(io.FileIO):
         return written_bytes
 
     def _wait_for_reader(self) -> None:
-        """Wait until more can be written; after a signal, drop what a stalled reader left."""
+        """Wait until more can be written.
+
+        After a signal to end, a reader that has stalled for a second is replaced by the null
+        device.
+        """
         reader = select.poll()
         reader.register(self.fileno(), select.POLLOUT)
         if reader.poll(0):
             return
-        with _noting_signals():
+        with _note_end_signals():
             is_ending = False
-            while not reader.poll(_STALLED_MS):
+            while not reader.poll(_STALL_TIMEOUT_MS):
                 if is_ending:
                     os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
                     return
-                is_ending = asked_to_end.is_set()
+                is_ending = end_requested.is_set()
 
 
 @contextmanager
-def _noting_signals() -> Iterator[None]:
-    """Note signals to end inside the block: a loop of asyncio hears of them behind it only."""
+def _note_end_signals() -> Iterator[None]:
+    """Set `end_requested` on a signal to end in the block; asyncio would handle it only after the
+    block.
+    """
     handlers = {
         number: handler
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -95,12 +105,12 @@ def _noting_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         handlers.clear()
 
-    def note(number: int, frame: FrameType | None) -> None:
-        asked_to_end.set()
+    def note_signal(number: int, frame: FrameType | None) -> None:
+        end_requested.set()
         handlers[signal.Signals(number)](number, frame)
 
     for number in handlers:
-        signal.signal(number, note)
+        signal.signal(number, note_signal)
     try:
         yield
     finally:
@@ -110,17 +120,17 @@ def _noting_signals() -> Iterator[None]:
 
 def text_file(fd: int, encoding: str, errors: str, *, by_line: bool = False) -> TextIO:
     """Return a text file that writes everything to a descriptor, by line or when it is flushed."""
-    buffer = io.BufferedWriter(WholeFile(fd))
+    buffer = io.BufferedWriter(CompleteWriteFile(fd))
     return io.TextIOWrapper(buffer, encoding, errors, line_buffering=by_line)
 
 
-def keep_stdout_whole() -> None:
-    """Replace stdout by a file that loses nothing.
+def protect_stdout() -> None:
+    """Replace stdout by a file that writes every buffer completely.
 
-    What its encoding cannot represent, a frame or a name on a terminal of latin-1, becomes a `?`.
-    A closed stdin, stdout or stderr becomes the null device: the next file or connection would get
-    its number otherwise, and receive what is printed. It is opened the other way round, so that
-    reading and writing fail: what was closed is not empty, and nobody sees what is written to it.
+    A character that its encoding cannot represent, such as a frame on a terminal of latin-1,
+    becomes a `?`. A closed stdin, stdout or stderr becomes the null device: else the next file or
+    connection would get its number, and receive the output. The null device is opened the other
+    way round, so that reading from stdin and writing to stdout fail.
     """
     for fd, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_RDWR)):
         try:
@@ -130,7 +140,9 @@ def keep_stdout_whole() -> None:
     sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115
     sys.stdout = sys.stdout or text_file(1, "utf-8", "replace")
     sys.stderr = sys.stderr or text_file(2, "utf-8", "replace", by_line=True)
-    old = sys.stdout
-    if isinstance(old, io.TextIOWrapper):
-        errors = "replace" if old.errors in (None, "strict") else old.errors
-        sys.stdout = text_file(old.fileno(), old.encoding, errors, by_line=old.line_buffering)
+    old_stdout = sys.stdout
+    if isinstance(old_stdout, io.TextIOWrapper):
+        errors = "replace" if old_stdout.errors in (None, "strict") else old_stdout.errors
+        sys.stdout = text_file(
+            old_stdout.fileno(), old_stdout.encoding, errors, by_line=old_stdout.line_buffering
+        )

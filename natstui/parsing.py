@@ -1,4 +1,4 @@
-"""JSON and TOML that a user wrote: read within limits, and refused with one sentence."""
+"""JSON and TOML that a user wrote, parsed within limits; errors are one sentence."""
 
 from __future__ import annotations
 
@@ -11,86 +11,98 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-MOST_LEVELS = 100
+MAX_LEVELS = 100
 """Limit of nested tables and lists; walking through them needs a call for each level."""
-_TOO_DEEP = f"it is nested more than {MOST_LEVELS} levels deep"
+_TOO_DEEP = f"it is nested more than {MAX_LEVELS} levels deep"
 _TOO_LONG = "it has a number with thousands of digits"
-_DIGITS = "integer string conversion"
+_PYTHON_DIGITS_ERROR = "integer string conversion"
 """Python's text for a number that is too long; the rest of its message names a setting of Python.
 """
-_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+_KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _LONG_KEY = re.compile(
-    rf"(?m)(?:^|[{{,])[ \t]*+\[{{0,2}}+[ \t]*+(?>{_PART}\.[ \t]*+){{{MOST_LEVELS}}}"
+    rf"(?m)(?:^|[{{,])[ \t]*+\[{{0,2}}+[ \t]*+(?>{_KEY_PART}\.[ \t]*+){{{MAX_LEVELS}}}"
 )
 """A TOML key with more than the allowed levels: tomllib takes hours for one of a megabyte."""
 
 
 def parse_json(
-    text: str | bytes, pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None
+    text: str | bytes,
+    create_object: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None,
 ) -> Any:
-    """Parse JSON; `pairs` creates a dictionary from an object's pairs.
+    """Return the value of a JSON text; `create_object` creates an object from its key-value pairs.
 
-    Raises ValueError with a sentence: json.JSONDecodeError for what is no JSON at all.
+    Raises ValueError with a sentence; it is json.JSONDecodeError if the text is not JSON.
     """
 
-    def load() -> Any:
+    def load_json() -> Any:
         return json.loads(
-            text, object_pairs_hook=pairs, parse_float=_finite, parse_constant=_finite
+            text,
+            object_pairs_hook=create_object,
+            parse_float=_parse_finite,
+            parse_constant=_parse_finite,
         )
 
-    return within_levels(load, json.JSONDecodeError)
+    return parse_within_limits(load_json, json.JSONDecodeError)
 
 
-def _finite(number: str) -> float:
-    value = float(number)
+def _parse_finite(text: str) -> float:
+    value = float(text)
     if not math.isfinite(value):
         raise ValueError(f"a number in it is {value}, which JSON cannot contain")
     return value
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse TOML.
+    """Return the tables of a TOML text.
 
-    Raises ValueError with a sentence: tomllib.TOMLDecodeError for what is no TOML at all.
+    Raises ValueError with a sentence; it is tomllib.TOMLDecodeError if the text is not TOML.
     """
     if _LONG_KEY.search(text):
         raise ValueError(_TOO_DEEP)
-    tables: dict[str, Any] = within_levels(lambda: tomllib.loads(text), tomllib.TOMLDecodeError)
+    tables: dict[str, Any] = parse_within_limits(
+        lambda: tomllib.loads(text), tomllib.TOMLDecodeError
+    )
     return tables
 
 
-def within_levels(parse: Callable[[], T], syntax_error: type[Exception]) -> T:
-    """Return the parser's result; raises `syntax_error` unchanged, and ValueError above a
-    limit.
+def parse_within_limits(parse: Callable[[], T], syntax_error: type[Exception]) -> T:
+    """Return the result of `parse`.
+
+    Raises ValueError if the text is nested too deeply or has a number with too many digits; an
+    error of type `syntax_error` passes through unchanged.
     """
     try:
         value = parse()
     except syntax_error:
         raise
     except (RecursionError, ValueError) as error:
-        raise ValueError(reason(error)) from None
+        raise ValueError(describe_parse_error(error)) from None
     _check_levels(value)
     return value
 
 
-def reason(error: Exception) -> str:
-    """Return a parser's error as text; limits of Python are described as limits of the text."""
+def describe_parse_error(error: Exception) -> str:
+    """Return a parser's error as text; errors of Python's limits name the limit of the text
+    instead.
+    """
     if isinstance(error, RecursionError):
         return _TOO_DEEP
-    return _TOO_LONG if _DIGITS in str(error) else str(error)
+    return _TOO_LONG if _PYTHON_DIGITS_ERROR in str(error) else str(error)
 
 
 def _check_levels(value: object) -> None:
     inner = [value]
-    for _level in range(MOST_LEVELS):
-        # By identity: of YAML, one may stand in many places, and even in itself.
-        inner = list({id(item): item for outer in inner for item in _tables(outer)}.values())
+    for _level in range(MAX_LEVELS):
+        # By identity: in YAML, a table may occur in many tables, and even in itself.
+        inner = list(
+            {id(item): item for outer in inner for item in _nested_tables(outer)}.values()
+        )
         if not inner:
             return
     raise ValueError(_TOO_DEEP)
 
 
-def _tables(value: object) -> list[object]:
+def _nested_tables(value: object) -> list[object]:
     """Return the tables and lists in a table or list."""
     if isinstance(value, dict):
         value = list(value.values())

@@ -7,8 +7,8 @@ from pathlib import Path
 from natstui.errors import UsageError
 
 
-def user_path(text: str) -> Path:
-    """Return the path, with `~` as the home folder; raises UsageError when there is no such
+def expand_user_path(text: str) -> Path:
+    """Return the path with `~` replaced by the home folder; raises UsageError for an unknown
     user.
     """
     try:
@@ -17,11 +17,11 @@ def user_path(text: str) -> Path:
         raise UsageError(f"{text}: there is no such user") from error
 
 
-def private_folder(path: Path) -> Path:
+def create_private_folder(path: Path) -> Path:
     """Create a folder, and its missing parents, for their owner alone; raises OSError.
 
-    `Path.mkdir` gives its mode to the last folder only: under umask 000 everybody could replace
-    the ones above it. A folder that exists keeps its mode.
+    `Path.mkdir` applies its mode to the last folder only: under umask 000 everybody could replace
+    the folders above it. An existing folder keeps its mode.
     """
     for folder in reversed(path.parents):
         if not folder.exists():

@@ -1,4 +1,6 @@
-"""Numbers with units → the text people see, and back. Pure; unknown is an en dash."""
+"""Numbers with units → the text on the screen, and back, without side effects; None is an en
+dash.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ UNKNOWN = "–"
 
 
 def count_text(count: int | float | None) -> str:
-    """Return at most 5 characters: `0`, `9999`, `12.3k`, `4.56M`; unknown for None."""
+    """Return a number with at most 5 characters: `0`, `9999`, `12.3k`, `4.56M`; `–` for None."""
     if count is None:
         return UNKNOWN
     if count < 10_000:
@@ -25,25 +27,25 @@ def count_text(count: int | float | None) -> str:
 
 
 def counted(count: int | str, noun: str) -> str:
-    """Return `1 message`, `2 messages`, `at most 1 reply`, `3 replies`, `2 days`."""
+    """Return a count with its noun: `1 message`, `2 messages`, `at most 1 reply`, `3 replies`."""
     if str(count).rpartition(" ")[2] == "1":
         return f"{count} {noun}"
     has_ies = noun.endswith("y") and noun[-2] not in "aeou"
     return f"{count} {noun[:-1]}ies" if has_ies else f"{count} {noun}s"
 
 
-def are(count: int) -> str:
-    """Return the verb of a counted subject: `is` for 1, else `are`."""
+def is_or_are(count: int) -> str:
+    """Return `is` for a count of 1, else `are`."""
     return "is" if count == 1 else "are"
 
 
-def were(count: int) -> str:
-    """Return the verb of a counted subject: `was` for 1, else `were`."""
+def was_or_were(count: int) -> str:
+    """Return `was` for a count of 1, else `were`."""
     return "was" if count == 1 else "were"
 
 
 def bytes_text(size_bytes: int | float | None) -> str:
-    """Return binary units: `0 B`, `1.5 KiB`, `12 MiB`; unknown for None."""
+    """Return bytes in binary units: `0 B`, `1.5 KiB`, `12 MiB`; `–` for None."""
     if size_bytes is None:
         return UNKNOWN
     if size_bytes < 0:
@@ -58,22 +60,24 @@ def bytes_text(size_bytes: int | float | None) -> str:
     return f"{size_bytes:.0f} EiB"
 
 
-def rate_text(per_s: float | None) -> str:
-    """Return a rate without its unit: `0`, `0.05`, `3.2`, `950`, `12.3k`; unknown for None."""
-    if per_s is None:
+def rate_text(rate_per_s: float | None) -> str:
+    """Return a rate without its unit: `0`, `0.05`, `3.2`, `950`, `12.3k`; `–` for None."""
+    if rate_per_s is None:
         return UNKNOWN
-    if per_s == 0:
+    if rate_per_s == 0:
         return "0"
     # Limits are those of the rounded value: 0.999 is "1.0", not "1.00", and 99.97 is "100".
-    if per_s < 0.995:
-        return f"{per_s:.2f}"
-    if per_s < 99.95:
-        return f"{per_s:.1f}"
-    return count_text(per_s)
+    if rate_per_s < 0.995:
+        return f"{rate_per_s:.2f}"
+    if rate_per_s < 99.95:
+        return f"{rate_per_s:.1f}"
+    return count_text(rate_per_s)
 
 
 def duration_text(duration_s: float | None) -> str:
-    """Return the two largest units: `0s`, `850ms`, `42s`, `3m12s`, `5h03m`, `12d4h`."""
+    """Return a duration in its two largest units: `0s`, `850ms`, `42s`, `3m12s`, `12d4h`; `–` for
+    None.
+    """
     if duration_s is None:
         return UNKNOWN
     if duration_s < 0:
@@ -91,7 +95,7 @@ def duration_text(duration_s: float | None) -> str:
 
 
 def moment_text(at_us: int | float | None) -> str:
-    """Return a moment in UTC to the second; unknown for None and beyond calendars."""
+    """Return a time in UTC to the second; `–` for None and for a time outside the calendar."""
     if at_us is None:
         return UNKNOWN
     try:
@@ -100,13 +104,15 @@ def moment_text(at_us: int | float | None) -> str:
         return UNKNOWN
 
 
-def local_text(at_us: int | float, form: str = "%H:%M:%S", digits: int = 0) -> str:
-    """Return a moment in local time with some digits of its second; unknown beyond calendars."""
+def local_text(at_us: int | float, time_format: str = "%H:%M:%S", digits: int = 0) -> str:
+    """Return a time in local time, with `digits` decimals of its second; `–` outside the
+    calendar.
+    """
     try:
         local_time = datetime.fromtimestamp(at_us / 1e6, UTC).astimezone()
     except (ValueError, OverflowError, OSError):
         return UNKNOWN
-    return local_time.strftime(form) + (
+    return local_time.strftime(time_format) + (
         f".{local_time.microsecond:06d}"[: digits + 1] if digits else ""
     )
 
@@ -126,26 +132,27 @@ _DURATION_UNITS_NS = {
 }
 """A month has 30 days and a year 365, as in the NATS CLI; only days, weeks and years have a large
 letter too, because M is not m."""
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|D|w|W|M|y|Y)")
-LARGEST, LARGEST_UNSIGNED = 2**63 - 1, 2**64 - 1
+_DURATION_PART_PATTERN = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|D|w|W|M|y|Y)")
+MAX_INT64, MAX_UINT64 = 2**63 - 1, 2**64 - 1
 """The largest numbers of servers: of a size, duration or limit, and of a sequence."""
-_LARGEST_DIGITS = len(str(LARGEST_UNSIGNED))
+_MAX_DIGITS = len(str(MAX_UINT64))
 
 
 def parse_duration_ns(text: str) -> int:
-    """Return nanoseconds of `1d3h`, `1.5s`, `250ms`, `2M`, `0`; raise ValueError with a sentence.
+    """Return the nanoseconds of `1d3h`, `1.5s`, `250ms`, `2M`, `0`; raises ValueError with a
+    sentence.
 
     The units are those of the NATS CLI: ns us ms s m h d w M y.
     """
-    compact = text.strip().replace(" ", "")
-    if compact == "0":
+    compact_text = text.strip().replace(" ", "")
+    if compact_text == "0":
         return 0
-    parts = _DURATION_PART.findall(compact)
-    if not parts or "".join(number + unit for number, unit in parts) != compact:
-        raise ValueError(f"{quoted(text)} is not a duration: write it as 1d3h, 1.5s, 250ms or 2M")
-    total_ns = sum(_times(number, _duration_unit_ns(unit)) for number, unit in parts)
-    if total_ns > LARGEST:
-        raise ValueError(f"{quoted(text)} is too long: the maximum of servers is 292 years")
+    parts = _DURATION_PART_PATTERN.findall(compact_text)
+    if not parts or "".join(number + unit for number, unit in parts) != compact_text:
+        raise ValueError(f"{quote(text)} is not a duration: write it as 1d3h, 1.5s, 250ms or 2M")
+    total_ns = sum(_multiply(number, _duration_unit_ns(unit)) for number, unit in parts)
+    if total_ns > MAX_INT64:
+        raise ValueError(f"{quote(text)} is too long: the maximum of servers is 292 years")
     return total_ns
 
 
@@ -154,123 +161,134 @@ def _duration_unit_ns(unit: str) -> int:
     return _DURATION_UNITS_NS[unit_key]
 
 
-def _times(number: str, unit: int) -> int:
-    """Return a product, exactly where a float would lose the last digits.
+def _multiply(number: str, unit: int) -> int:
+    """Return `number` × `unit`, without the rounding error of a float if the number is an integer.
 
-    For a number above all limits the result is above them too.
+    A number with too many digits gives a result above every limit.
     """
-    if _is_too_long(number):
-        return LARGEST_UNSIGNED + 1
+    if _has_too_many_digits(number):
+        return MAX_UINT64 + 1
     return int(number) * unit if number.isdigit() else round(float(number) * unit)
 
 
-def parse_whole_number(text: str, least: int, most: int) -> int:
-    """Return the whole number of an option; raise ValueError with a sentence."""
-    compact = text.strip()
-    is_whole = compact.isascii() and compact.removeprefix("-").isdigit()
-    if is_whole and not _is_too_long(compact) and least <= (number := int(compact)) <= most:
+def parse_integer(text: str, min_value: int, max_value: int) -> int:
+    """Return the integer of an option; raises ValueError with a sentence, also outside the
+    limits.
+    """
+    compact_text = text.strip()
+    is_integer = compact_text.isascii() and compact_text.removeprefix("-").isdigit()
+    if (
+        is_integer
+        and not _has_too_many_digits(compact_text)
+        and min_value <= (number := int(compact_text)) <= max_value
+    ):
         return number
-    raise ValueError(f"{quoted(text)} is not a whole number from {least:,} to {most:,}")
+    raise ValueError(f"{quote(text)} is not a whole number from {min_value:,} to {max_value:,}")
 
 
-def _is_too_long(number: str) -> bool:
-    """Return whether a number is above all limits; Python refuses to read thousands of digits."""
-    return len(number.partition(".")[0].lstrip("0")) > _LARGEST_DIGITS
+def _has_too_many_digits(number: str) -> bool:
+    """Return whether a number is above every limit; Python refuses to parse thousands of
+    digits.
+    """
+    return len(number.partition(".")[0].lstrip("0")) > _MAX_DIGITS
 
 
-_SHOWN_LETTERS = 60
+_MAX_QUOTED_CHARACTERS = 60
 
 
-def quoted(text: str) -> str:
-    """Return typed text in quotes, shortened when it is long."""
-    return repr(text if len(text) <= _SHOWN_LETTERS else f"{text[:_SHOWN_LETTERS]}…")
+def quote(text: str) -> str:
+    """Return a text of the user in quotes, shortened to 60 characters."""
+    return repr(
+        text if len(text) <= _MAX_QUOTED_CHARACTERS else f"{text[:_MAX_QUOTED_CHARACTERS]}…"
+    )
 
 
-LATEST_TIME_US = 4_102_444_800_000_000
+MAX_TIME_US = 4_102_444_800_000_000
 """The start of the year 2100: nothing that natstui reads was recorded or measured after it."""
 
 
 def is_possible_time(at_us: int) -> bool:
-    """Return whether a record or measurement can be of this time."""
-    return 0 <= at_us < LATEST_TIME_US
+    """Return whether a record or measurement can have this time, in UTC µs."""
+    return 0 <= at_us < MAX_TIME_US
 
 
-_AGO = re.compile(r"(.+)\s+ago|in\s+(.+)|now")
+_RELATIVE_TIME_PATTERN = re.compile(r"(.+)\s+ago|in\s+(.+)|now")
 
 
 def parse_moment(text: str, now: datetime | None = None) -> datetime:
-    """Return the moment of `2m ago`, `in 1h`, `now` or a written time; raises ValueError.
+    """Return the time of `2m ago`, `in 1h`, `now` or a timestamp; raises ValueError.
 
-    A written time without a zone is a local one. The error explains the format.
+    A timestamp without a time zone is in local time. The error explains the format.
     """
     text = text.strip()
-    if match := _AGO.fullmatch(text):
+    if match := _RELATIVE_TIME_PATTERN.fullmatch(text):
         now = now or datetime.now(UTC)
         duration_ns = parse_duration_ns(match[1] or match[2] or "0")
-        distance = timedelta(microseconds=duration_ns / 1000)
-        return now - distance if match[1] else now + distance
+        time_difference = timedelta(microseconds=duration_ns / 1000)
+        return now - time_difference if match[1] else now + time_difference
     try:
-        moment = datetime.fromisoformat(text)
-        moment = moment if moment.tzinfo else moment.astimezone()
-        moment.astimezone(UTC)  # not at the ends of the calendar
-        return moment
+        parsed_time = datetime.fromisoformat(text)
+        parsed_time = parsed_time if parsed_time.tzinfo else parsed_time.astimezone()
+        parsed_time.astimezone(UTC)  # not at the ends of the calendar
+        return parsed_time
     except (ValueError, OverflowError):
         raise ValueError(
-            f"{quoted(text)} is not a time: write it as 2026-01-31T12:00:00Z, 2m ago or in 1h"
+            f"{quote(text)} is not a time: write it as 2026-01-31T12:00:00Z, 2m ago or in 1h"
         ) from None
 
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgtpe])i?)?b?")
+_SIZE_PATTERN = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgtpe])i?)?b?")
 
 
 def parse_bytes(text: str) -> int:
-    """Return bytes of `128`, `256MB`, `1.5GiB`; both mean powers of 1024, as in the NATS CLI.
+    """Return the bytes of `128`, `256MB`, `1.5GiB`; MB and MiB both mean a power of 1024, as in
+    the NATS CLI.
 
     Raises ValueError with a sentence.
     """
-    match = _SIZE.fullmatch(text.strip().lower())
+    match = _SIZE_PATTERN.fullmatch(text.strip().lower())
     if not match:
-        raise ValueError(f"{quoted(text)} is not a size: write it as 128, 64KB or 1.5GiB")
+        raise ValueError(f"{quote(text)} is not a size: write it as 128, 64KB or 1.5GiB")
     power: int = " kmgtpe".index(match[2]) if match[2] else 0
     if not power and not match[1].isdigit():
-        raise ValueError(f"{quoted(text)} is not a size: write whole bytes")
-    size_bytes = _times(match[1], int(1024**power))
-    if size_bytes > LARGEST:
-        raise ValueError(f"{quoted(text)} is too large: the maximum of servers is 8 EiB")
+        raise ValueError(f"{quote(text)} is not a size: write whole bytes")
+    size_bytes = _multiply(match[1], int(1024**power))
+    if size_bytes > MAX_INT64:
+        raise ValueError(f"{quote(text)} is too large: the maximum of servers is 8 EiB")
     return size_bytes
 
 
-_COUNT = re.compile(r"(\d+(?:\.\d{1,20})?)\s*([kmgb]?)")
+_COUNT_PATTERN = re.compile(r"(\d+(?:\.\d{1,20})?)\s*([kmgb]?)")
 
 
 def parse_count(text: str) -> int:
-    """Return the number of `1000`, `15k`, `1.5M`; raise ValueError with a sentence."""
-    match = _COUNT.fullmatch(text.strip().lower().replace("_", ""))
+    """Return the number of `1000`, `15k`, `1.5M`; raises ValueError with a sentence."""
+    match = _COUNT_PATTERN.fullmatch(text.strip().lower().replace("_", ""))
     if not match:
-        raise ValueError(f"{quoted(text)} is not a number: write it as 1000, 15k or 1.5M")
+        raise ValueError(f"{quote(text)} is not a number: write it as 1000, 15k or 1.5M")
     power = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3}[match[2]]
-    too_large = f"{quoted(text)} is too large: the maximum of servers is {LARGEST_UNSIGNED:,}"
-    if _is_too_long(match[1]):
+    too_large = f"{quote(text)} is too large: the maximum of servers is {MAX_UINT64:,}"
+    if _has_too_many_digits(match[1]):
         raise ValueError(too_large)
     number = Fraction(match[1]) * 1000**power
     if number.denominator != 1:
-        raise ValueError(f"{quoted(text)} is not a whole number: write it as 1000, 15k or 1.5M")
-    if number > LARGEST_UNSIGNED:
+        raise ValueError(f"{quote(text)} is not a whole number: write it as 1000, 15k or 1.5M")
+    if number > MAX_UINT64:
         raise ValueError(too_large)
     return int(number)
 
 
 def quantity_text(name: str, value: int | float) -> str:
-    """Return a number with the unit that its column's name ends with."""
-    for ends, text in _TEXTS:
-        if name.endswith(ends):
-            return text(value)
+    """Return a number with its unit, which is the suffix of the column's name."""
+    for suffixes, formatter in _FORMATTER_BY_SUFFIXES:
+        if name.endswith(suffixes):
+            return formatter(value)
     if float(value).is_integer() or abs(value) >= 1000:
         return count_text(value)
     return f"{value:.3g}"
 
 
-_TEXTS: tuple[tuple[tuple[str, ...], Callable[[int | float], str]], ...] = (
+_FORMATTER_BY_SUFFIXES: tuple[tuple[tuple[str, ...], Callable[[int | float], str]], ...] = (
     (("_at_us", "_since_us"), moment_text),
     (("bytes_per_s",), lambda value: f"{bytes_text(value)}/s"),
     (("_per_s",), rate_text),
@@ -285,16 +303,28 @@ _TEXTS: tuple[tuple[tuple[str, ...], Callable[[int | float], str]], ...] = (
 """Suffix of a column name → the format of its numbers; the first match counts."""
 
 
-_UNIT_ENDS = ("_at_us", "_us", "_s", "_bytes", "_msgs", "_count", "_share", "_change", "_ratio")
+_UNIT_SUFFIXES = (
+    "_at_us",
+    "_us",
+    "_s",
+    "_bytes",
+    "_msgs",
+    "_count",
+    "_share",
+    "_change",
+    "_ratio",
+)
 
 
 def title_text(name: str) -> str:
-    """Return a column's name without its unit, which the cells show; a rate keeps its time."""
-    for end, time in (("_per_s", "/s"), ("_per_min", "/min")):
-        if name.endswith(end):
-            return name.removesuffix(end).replace("_", " ") + time
-    for end in _UNIT_ENDS:
-        if name.endswith(end) and name.removesuffix(end):
-            name = name.removesuffix(end)
+    """Return a column's name without its unit, which the cells show; a rate keeps `/s` or
+    `/min`.
+    """
+    for suffix, time_unit in (("_per_s", "/s"), ("_per_min", "/min")):
+        if name.endswith(suffix):
+            return name.removesuffix(suffix).replace("_", " ") + time_unit
+    for suffix in _UNIT_SUFFIXES:
+        if name.endswith(suffix) and name.removesuffix(suffix):
+            name = name.removesuffix(suffix)
             break
     return name.replace("_", " ")

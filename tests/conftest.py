@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from natstui.jetstream.testbed.broker import Broker, HeldPorts
+from natstui.jetstream.testbed.broker import Broker, ReservedPorts
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.accounts import Account, ClusterAccount, account_names, accounts_config
 from tests.server_versions import LEFT_OUT, leave_out
@@ -168,7 +168,7 @@ def new_cluster_account() -> Iterator[Callable[[], ClusterAccount]]:
     names = iter(account_names())
     first = next(names)
     joining = {"user": first, "password": first}
-    with Cluster(accounts=accounts_config(), joining=joining) as cluster:
+    with Cluster(accounts=accounts_config(), connect_options=joining) as cluster:
         yield lambda: ClusterAccount(next(names), cluster.urls)
 
 
@@ -197,7 +197,7 @@ def nats_server_factory(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
 @pytest.fixture
 def held_port() -> Iterator[int]:
     """A loopback port on which nobody listens, kept for the test: to listen at, or to call."""
-    with HeldPorts(1) as ports:
+    with ReservedPorts(1) as ports:
         yield ports.numbers[0]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.children import end_session, kill, output_of, start_session
+from natstui.children import end_process_session, kill, run_program, start_process_session
 from natstui.cli.alerts.sending import run_command
 from natstui.errors import RequestFailed
 
@@ -36,7 +36,7 @@ async def test_one_that_runs_is_killed() -> None:
 
 
 async def started(script: str) -> tuple[asyncio.SubprocessTransport, asyncio.subprocess.Process]:
-    return await start_session(["sh", "-c", script], stdout=PIPE, stderr=None, env=None)
+    return await start_process_session(["sh", "-c", script], stdout=PIPE, stderr=None, env=None)
 
 
 async def test_one_whose_children_hold_its_pipes_is_ended_with_them() -> None:
@@ -44,7 +44,7 @@ async def test_one_whose_children_hold_its_pipes_is_ended_with_them() -> None:
     assert process.stdout is not None
     assert await process.stdout.read(1) == b"\0"
     async with asyncio.timeout(30):
-        await end_session(transport, process)
+        await end_process_session(transport, process)
     assert process.returncode == -9
 
 
@@ -58,7 +58,7 @@ async def test_pipes_of_one_that_ended_are_closed_though_others_hold_them(tmp_pa
     await process_ended(process)
     try:
         async with asyncio.timeout(30):
-            await end_session(transport, process)
+            await end_process_session(transport, process)
         for descriptor in (0, 1):
             pipe = transport.get_pipe_transport(descriptor)
             assert pipe is not None and pipe.is_closing(), descriptor
@@ -84,7 +84,7 @@ def test_a_program_that_ended_is_not_said_to_run(tmp_path: Path) -> None:
     with pytest.raises(
         TimeoutError, match="it ended, but what it has started kept its output open"
     ):
-        output_of(["sh", "-c", f"sleep 600 & echo $! >{tmp_path}/pid"], 1.0)
+        run_program(["sh", "-c", f"sleep 600 & echo $! >{tmp_path}/pid"], 1.0)
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
@@ -97,7 +97,7 @@ def test_a_program_that_prints_without_end_is_killed_before_it_fills_the_memory(
 ) -> None:
     before_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     with pytest.raises(OSError, match="it printed more than 1,048,576 bytes"):
-        output_of([sys.executable, "-c", ENDLESS.format(descriptor)], 60.0)
+        run_program([sys.executable, "-c", ENDLESS.format(descriptor)], 60.0)
     grown_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before_bytes
     assert grown_bytes < 16 * 2**20
 
@@ -105,13 +105,13 @@ def test_a_program_that_prints_without_end_is_killed_before_it_fills_the_memory(
 def test_a_program_that_does_not_end_is_killed_at_its_deadline() -> None:
     began_s = time.monotonic()
     with pytest.raises(TimeoutError, match=r"it took longer than 0\.5 s"):
-        output_of(["sh", "-c", "while :; do echo x; sleep 0.05; done"], 0.5)
+        run_program(["sh", "-c", "while :; do echo x; sleep 0.05; done"], 0.5)
     with pytest.raises(TimeoutError, match=r"it took longer than 0\.5 s"):
         # It prints nothing more, and goes on.
-        output_of(["sh", "-c", "exec >&- 2>&-; exec sleep 600"], 0.5)
+        run_program(["sh", "-c", "exec >&- 2>&-; exec sleep 600"], 0.5)
     assert time.monotonic() - began_s < 30
 
 
 def test_what_a_program_prints_is_returned_with_its_exit_code() -> None:
-    result = output_of(["sh", "-c", "cat; echo out; echo err >&2; exit 3"], 60.0)
+    result = run_program(["sh", "-c", "cat; echo out; echo err >&2; exit 3"], 60.0)
     assert (result.returncode, result.stdout, result.stderr) == (3, b"out\n", b"err\n")

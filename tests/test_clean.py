@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natstui.clean import clean_json, clean_line, clean_text, escaped
+from natstui.clean import clean_json, clean_line, clean_text, escape_line
 
 
 @given(st.text(st.characters(), max_size=50))
@@ -44,7 +44,7 @@ def test_json_stays_the_same_and_steers_no_terminal(text: str) -> None:
 @pytest.mark.slow
 @given(st.text(st.characters(), max_size=50))
 def test_escaped_text_is_one_harmless_line_and_loses_nothing(text: str) -> None:
-    line = escaped(text)
+    line = escape_line(text)
     assert clean_line(line) == line
     quotes = line.replace('"', '\\"')
     assert json.loads(f'"{quotes}"') == text

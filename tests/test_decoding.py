@@ -12,11 +12,11 @@ from threading import Barrier, Thread
 from natstui.lines import decode_record, encode_record
 from natstui.model.live.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
 from natstui.session.files.entry import decode_keyframe, encode_keyframe
-from natstui.session.files.keyframe import KeyframeMaker
+from natstui.session.files.keyframe import KeyframeBuilder
 
 cost = PollCost(1, 1, 1, None, 1, None)
 poll = Snapshot(1, 1, StreamColumns(), ConsumerColumns(), True, True, (), (), (), None, cost)
-made = KeyframeMaker()
+made = KeyframeBuilder()
 made.add(poll)
 readers = [
     (decode_record, encode_record(poll)),

@@ -22,10 +22,10 @@ from natstui.files import (
     complete_file,
     complete_folder,
     file_name,
-    has_unfinished,
-    open_plain,
-    read_plain,
-    unfinished,
+    has_partial_folder,
+    open_regular_file,
+    partial_folder,
+    read_regular_file,
     write_complete,
 )
 
@@ -195,14 +195,14 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(folder: Path) ->
     (folder / ".target.part").mkdir()
     (folder / ".target.part" / "precious").write_text("precious")
     killed(target)
-    assert has_unfinished(target)
+    assert has_partial_folder(target)
     with complete_folder(target) as again:
         (again / "content").write_text("again")
     assert tree(target).keys() == {"content"}
     assert tree(folder).keys() == {
         ".target.part", ".target.part/precious", "target", "target/content",
     }  # fmt: skip
-    assert not has_unfinished(target)
+    assert not has_partial_folder(target)
 
 
 def test_a_link_in_place_of_what_a_killed_process_left_is_not_followed(folder: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_folder_that_others_may_enter_is_not_continued(folder: Path) -> None:
     killed(target)
     (left,) = folder.iterdir()
     left.chmod(0o777)
-    with unfinished(target) as own:
+    with partial_folder(target) as own:
         assert own != left
         assert stat.S_IMODE(own.stat().st_mode) == 0o700
 
@@ -284,11 +284,11 @@ def test_only_plain_files_are_read_and_in_bounded_time(folder: Path) -> None:
     (folder / "zero").symlink_to("/dev/zero")
     for name in ("fifo", "zero"):
         with pytest.raises(OSError, match="not a plain file"):
-            open_plain(folder / name)
+            open_regular_file(folder / name)
     (folder / "large").write_bytes(b"x" * 11)
     with pytest.raises(OSError, match="larger than 10 bytes"):
-        read_plain(folder / "large", 10)
-    assert read_plain(folder / "large", 11) == b"x" * 11
+        read_regular_file(folder / "large", 10)
+    assert read_regular_file(folder / "large", 11) == b"x" * 11
 
 
 @given(st.text())

@@ -54,7 +54,7 @@ async def test_a_wrong_monitoring_port_is_named_and_blocks_no_thread(mode: str) 
         )
         async with asyncio.timeout(30):
             with pytest.raises(RequestFailed, match=REASONS[mode]):
-                await ports.ask("/varz", {"subs": 1}, DEADLINES_S[mode])
+                await ports.request_all("/varz", {"subs": 1}, DEADLINES_S[mode])
     assert set(requests) == {"GET /varz?subs=1 HTTP/1.1"}
 
 
@@ -79,7 +79,7 @@ async def test_an_address_without_a_server_is_one_sentence(address: str) -> None
 def test_no_other_command_loads_the_http_client() -> None:
     modules = (
         "natstui.cli.root, natstui.http_client, natstui.cli.core.sub, natstui.engine.live, "
-        "natstui.bench.worker.process"
+        "natstui.bench.worker"
     )
     code = f"import sys, {modules}; print({{'aiohttp', 'nats'}} & set(sys.modules))"
     ended = subprocess.run(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.output import WholeFile, write_all
+from natstui.output import CompleteWriteFile, write_all
 from tests.cli.test_manage import run_here
 
 pytestmark = pytest.mark.slow
@@ -47,10 +47,10 @@ def arrived(code: str) -> bytes:
 @pytest.mark.parametrize(
     "code",
     [
-        f"{OUT} keep_stdout_whole(); print({TEXT}, end='')",
-        f"{OUT} keep_stdout_whole(); sys.stdout.buffer.write(({TEXT}).encode())",
+        f"{OUT} protect_stdout(); print({TEXT}, end='')",
+        f"{OUT} protect_stdout(); sys.stdout.buffer.write(({TEXT}).encode())",
         pytest.param(
-            f"{OUT} keep_stdout_whole(); import click; click.echo({TEXT}, nl=False)",
+            f"{OUT} protect_stdout(); import click; click.echo({TEXT}, nl=False)",
             marks=pytest.mark.long,
         ),
         pytest.param(f"{OUT} write_all(1, ({TEXT}).encode())", marks=pytest.mark.long),
@@ -72,7 +72,7 @@ def test_what_the_command_line_prints_goes_that_way() -> None:
     done = subprocess.run(
         [sys.executable, "-c", f"{asked} main(); {kind}"], capture_output=True, text=True
     )
-    assert done.stdout.splitlines()[1:] == ["WholeFile"]
+    assert done.stdout.splitlines()[1:] == ["CompleteWriteFile"]
 
 
 def test_a_reader_that_is_gone_is_an_error() -> None:
@@ -81,13 +81,13 @@ def test_a_reader_that_is_gone_is_an_error() -> None:
     with pytest.raises(BrokenPipeError):
         write_all(write_end, b"x")
     with pytest.raises(BrokenPipeError):
-        WholeFile(write_end).write(b"x")
+        CompleteWriteFile(write_end).write(b"x")
     os.close(write_end)
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
 def test_what_an_encoding_cannot_hold_is_replaced(encoding: str) -> None:
-    code = f"{OUT} keep_stdout_whole(); print('● \\u00fc \\udce9')"
+    code = f"{OUT} protect_stdout(); print('● \\u00fc \\udce9')"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONIOENCODING": encoding},

@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from natstui.parsing import MOST_LEVELS, parse_json, parse_toml, within_levels
+from natstui.parsing import MAX_LEVELS, parse_json, parse_toml, parse_within_limits
 
 TOO_DEEP = "it is nested more than 100 levels deep"
 DEEP = 100_000
@@ -38,9 +38,9 @@ def test_json_that_is_nested_too_deep_is_refused(levels_count: int) -> None:
 
 
 def test_what_is_nested_as_deep_as_allowed_is_read() -> None:
-    text = "[" * MOST_LEVELS + "]" * MOST_LEVELS
+    text = "[" * MAX_LEVELS + "]" * MAX_LEVELS
     assert parse_json(text) == json.loads(text)
-    keys = ".".join(["a"] * MOST_LEVELS)
+    keys = ".".join(["a"] * MAX_LEVELS)
     assert parse_toml(f"{keys} = 1") == tomllib.loads(f"{keys} = 1")
     long = f'x = ["{"a." * 1000}"]\ny = """\n{"a." * 50}a\n"""\n'
     assert parse_toml(long) == tomllib.loads(long)
@@ -63,7 +63,7 @@ def test_what_stands_in_many_places_is_counted_once_and_what_is_in_itself_is_ref
     value: list[object] = [1]
     for _ in range(90):
         value = [value, value]
-    assert within_levels(lambda: value, ValueError) is value
+    assert parse_within_limits(lambda: value, ValueError) is value
     value.append(value)
     with pytest.raises(ValueError, match=TOO_DEEP):
-        within_levels(lambda: value, ValueError)
+        parse_within_limits(lambda: value, ValueError)

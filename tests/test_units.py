@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 import pytest
 
 from natstui.units import (
-    are,
     bytes_text,
     counted,
+    is_or_are,
     parse_bytes,
     parse_count,
     parse_duration_ns,
     parse_moment,
     quantity_text,
     rate_text,
-    were,
+    was_or_were,
 )
 
 
@@ -38,7 +38,12 @@ def test_one_thing_is_not_told_as_many() -> None:
     assert said == ["1 message", "at most 1 delivery"]
     said = [counted(0, "message"), counted("at most 21", "delivery")]
     assert said == ["0 messages", "at most 21 deliveries"]
-    assert (are(1), are(2), were(1), were(0)) == ("is", "are", "was", "were")
+    assert (is_or_are(1), is_or_are(2), was_or_were(1), was_or_were(0)) == (
+        "is",
+        "are",
+        "was",
+        "were",
+    )
 
 
 DAY_NS = 86_400 * 10**9

@@ -118,12 +118,12 @@ NO_SPARK_S = 20.0
 @click.argument("target", type=click.Path(path_type=Path))
 def screenshot(target: Path) -> None:
     """Save a picture of the screen, as the palette does."""
-    sentence = asyncio.run(_save_picture(target))
+    sentence = asyncio.run(_save_screenshot(target))
     click.echo(sentence, err=True)
     sys.exit(0 if sentence.startswith("saved as") else 6)
 
 
-async def _save_picture(target: Path) -> str:
+async def _save_screenshot(target: Path) -> str:
     async with fed(*Scenario(streams=1, consumers=1).beginning()) as viewer:
         viewer.app.deliver_screenshot(target.name, str(target.parent))
         told = viewer.toasts

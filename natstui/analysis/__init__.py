@@ -1,4 +1,5 @@
-"""Analysis of recorded sessions with Spark; it runs without the rooms above the model.
+"""Analysis of recorded sessions with Spark; imports no package above `model`.
 
-`job` is the program; `bronze` parses lines, `silver` makes tables, `gold` answers, `report` pages.
+`job` is the program; `bronze` parses lines, `silver` has flat tables, `gold` the results, `report`
+texts and pages of them.
 """

@@ -1,6 +1,7 @@
 """The user's settings for Spark: `--conf`, `--packages`, `--jars`.
 
-They are checked before Spark starts, whose errors come later and say less. Imports no pyspark.
+They are checked before Spark starts, because its errors come later and are unclear. Imports no
+pyspark.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from natstui.analysis.folders import is_url
 from natstui.clean import clean_line
 from natstui.errors import AnalysisError
 
-_INSTEAD = {
+_REFUSED_SETTINGS = {
     "spark.master": "use --master",
     "spark.remote": "use --remote",
     "spark.jars": "use --jars",
@@ -31,7 +32,7 @@ _INSTEAD = {
 """Setting that is refused → the reason, or what to use instead."""
 _PACKAGE = re.compile(r"[\w.-]+:[\w.-]+:[\w.+-]+")
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-"""Setting whose value is added to that of natstui; all others replace it."""
+"""Setting whose value is appended to that of natstui; all others replace natstui's value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +57,19 @@ NO_CONF = Conf()
 
 
 def read_conf(conf: Sequence[str], packages: Sequence[str], jars: Sequence[str]) -> Conf:
-    """Return the validated settings; lists may be separated by commas, as in Spark.
+    """Return the validated options; packages and jars may be lists with commas, as in Spark.
 
     Raises AnalysisError for the first invalid option.
     """
-    settings = dict(map(_setting, conf))
-    coordinates = tuple(map(_package, _parts(packages)))
-    return Conf(tuple(settings.items()), coordinates, tuple(map(_jar, _parts(jars))))
+    settings = dict(map(_parse_setting, conf))
+    coordinates = tuple(map(_check_package, _split_options(packages)))
+    return Conf(
+        tuple(settings.items()), coordinates, tuple(map(_resolve_jar, _split_options(jars)))
+    )
 
 
 def check_applicable(conf: Conf, *, remote: bool, submitted: bool) -> None:
-    """Raise AnalysisError for settings that have no effect, as Spark is already started."""
+    """Raise AnalysisError for settings that would have no effect, because Spark already runs."""
     if submitted and conf != NO_CONF:
         raise AnalysisError(
             "spark-submit starts Spark: write --conf, --packages and --jars before the name of "
@@ -78,11 +81,11 @@ def check_applicable(conf: Conf, *, remote: bool, submitted: bool) -> None:
         )
 
 
-def _parts(options: Sequence[str]) -> list[str]:
+def _split_options(options: Sequence[str]) -> list[str]:
     return [part.strip() for option in options for part in option.split(",")]
 
 
-def _setting(option: str) -> tuple[str, str]:
+def _parse_setting(option: str) -> tuple[str, str]:
     key, equals, value = option.partition("=")
     shown_option = clean_line(option)[:80]
     if not equals or not key.strip():
@@ -92,14 +95,14 @@ def _setting(option: str) -> tuple[str, str]:
     key = key.strip()
     if not re.fullmatch(r"spark\.[\w.$-]+", key):
         raise AnalysisError(f"--conf {clean_line(key)[:80]!r}: Spark's settings begin with spark.")
-    if key in _INSTEAD:
-        raise AnalysisError(f"--conf {key} is not taken: {_INSTEAD[key]}")
+    if key in _REFUSED_SETTINGS:
+        raise AnalysisError(f"--conf {key} is not accepted: {_REFUSED_SETTINGS[key]}")
     if re.search(r"[\x00-\x1f\x7f]", value):
         raise AnalysisError(f"--conf {key}: its value has a control character")
     return key, value
 
 
-def _package(coordinates: str) -> str:
+def _check_package(coordinates: str) -> str:
     if not _PACKAGE.fullmatch(coordinates):
         raise AnalysisError(
             f"--packages takes group:artifact:version, for example "
@@ -108,7 +111,7 @@ def _package(coordinates: str) -> str:
     return coordinates
 
 
-def _jar(path: str) -> str:
+def _resolve_jar(path: str) -> str:
     if not path.endswith(".jar"):
         raise AnalysisError(
             f"--jars takes files that end with .jar, not {clean_line(path)[:80]!r}"

@@ -10,32 +10,32 @@ MASTER = "local[*]"
 MEMORY = "1g"
 """Heap of Spark's driver, and of each executor."""
 PARTITION_BYTES = 16 * 1024 * 1024
-"""Bytes of recorded text per partition of a sort; its rows take about ten times as much."""
+"""Bytes of recorded text per partition of a sort; its rows need about ten times as much memory."""
 ROWS_COUNT = 200
-"""Maximum rows of each table in a result."""
-SMALL_BYTES = 32 * 1024 * 1024
+"""Maximum number of rows of each table in a result."""
+MAX_SMALL_DATA_BYTES = 32 * 1024 * 1024
 """Maximum recorded text for which Spark starts with the settings for small data."""
-USUAL_LEVEL = 3
-"""First normal level of load: those below are the seconds in which a run started and ended."""
-LEAST_RISE_RATIO = 1.5
-"""Minimum ratio of the highest to the lowest load: a run below it is steady, without a knee."""
+FIRST_STEADY_LEVEL = 3
+"""Number of the first load level that counts: in lower ones the run starts and ends."""
+MIN_LOAD_RATIO = 1.5
+"""Minimum ratio of the highest to the lowest load of a run with a knee."""
 BUCKET_S = 60
-"""Length of the buckets of rates and busiest moments."""
+"""Length of the buckets of rates and of the busiest intervals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Thresholds from which an observation counts."""
+    """Length of a bucket, the limits from which findings are reported, and the baseline."""
 
     bucket_s: int = BUCKET_S
     stuck_after_s: float = STUCK_AFTER_S
-    """Time without progress of the ack floor, with messages pending, until it is stuck."""
+    """Minimum time that a stuck consumer's ack floor does not move, with outstanding messages."""
     behind_after_s: float = 10.0
-    """Minimum lag of a consumer that is behind: shorter lags are left out."""
+    """Minimum length of a period of lag; shorter ones are left out."""
     api_slow_factor_ratio: float = 3.0
-    """Ratio of a bucket's median round trip to that of the session from which it is slow."""
+    """Minimum ratio of a slow bucket's median round trip to that of the session."""
     hot_msgs: int = 5
-    """Repeated deliveries in a bucket from which it is a hot spot."""
+    """Minimum redeliveries in a bucket that is a hot spot."""
     baseline: tuple[str, ...] = ()
     """Sessions to compare the others with; empty: the earliest one of the same system."""
 

@@ -1,4 +1,4 @@
-"""Checks local paths before Spark starts, so that errors are reported at once, not after 10 s."""
+"""Checks of local paths before Spark starts: so errors are reported at once, not after 10 s."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from natstui.errors import AnalysisError
-from natstui.files import failure_kind, open_lock
-from natstui.paths import private_folder
+from natstui.files import open_lock, write_failure_type
+from natstui.paths import create_private_folder
 
 CONNECT_PORT = 15002
-_ROOM_BYTES = 1 << 20
-"""Disk space for the tables of the smallest recording."""
+_MIN_FREE_BYTES = 1 << 20
+"""Minimum free disk space: that of the tables of the smallest recording."""
 CONNECT_WAIT_S = 10.0
-_ESCAPE = re.compile(r"\\(.)")
-_PACKED_TIMES = 12
-"""Ratio of the uncompressed size of a sealed segment to its size, estimated."""
-WRITTEN = ("_SUCCESS", "_delta_log")
-"""Marks of a completely written table: the first for files, the second for a Delta table."""
-REPLACED = ("gold", "silver", "bronze", "result.json")
+_ESCAPED_CHARACTER = re.compile(r"\\(.)")
+_COMPRESSION_RATIO = 12
+"""Estimated ratio of the uncompressed size of a sealed segment to its size on disk."""
+COMPLETION_MARKS = ("_SUCCESS", "_delta_log")
+"""Names in the folder of a completely written table: the first of files, the second of Delta."""
+REPLACED_NAMES = ("gold", "silver", "bronze", "result.json")
 """Names that an analysis replaces in the folder of its tables."""
-FINGERPRINT = "_made_of-"
-"""Prefix of an empty file in gold, whose name ends with the fingerprint of the answers."""
+FINGERPRINT_PREFIX = "_made_of-"
+"""Prefix of the name of an empty file in gold, which ends with the fingerprint of the tables."""
 _LOCK = ".lock"
 
 
@@ -38,8 +38,11 @@ def is_url(text: str) -> bool:
     return "://" in text
 
 
-def check_sessions(patterns: list[str]) -> list[str]:
-    """Return the patterns, local ones as absolute folders; raises AnalysisError for an error."""
+def resolve_sessions(patterns: list[str]) -> list[str]:
+    """Return the matching folders of local patterns, as absolute globs, and all URLs unchanged.
+
+    Raises AnalysisError if a local pattern matches no session, or one that cannot be read.
+    """
     checked_patterns: list[str] = []
     for pattern in patterns:
         if is_url(pattern):
@@ -49,14 +52,14 @@ def check_sessions(patterns: list[str]) -> list[str]:
         folders = [path] if os.path.isdir(path) else sorted(glob.glob(path))
         sessions = [folder for folder in folders if os.path.isfile(f"{folder}/session.json")]
         if not sessions:
-            raise AnalysisError(_why_not(pattern, folders))
+            raise AnalysisError(_no_session_text(pattern, folders))
         for folder in sessions:
             _check_readable(folder)
         checked_patterns += [escape_glob(folder) for folder in sessions]
     return checked_patterns
 
 
-def _why_not(pattern: str, folders: list[str]) -> str:
+def _no_session_text(pattern: str, folders: list[str]) -> str:
     if not folders:
         return f"no recorded session matches {pattern}"
     for folder in folders:
@@ -68,7 +71,7 @@ def _why_not(pattern: str, folders: list[str]) -> str:
 def _check_readable(folder: str) -> None:
     if not os.access(folder, os.R_OK | os.X_OK):
         raise AnalysisError(f"no permission to read {folder}")
-    names = files_of(folder)
+    names = session_file_names(folder)
     for name in names:
         if not os.access(f"{folder}/{name}", os.R_OK):
             raise AnalysisError(f"no permission to read {folder}/{name}")
@@ -78,13 +81,16 @@ def _check_readable(folder: str) -> None:
         raise AnalysisError(f"the session {folder} is empty: it has no records")
 
 
-def files_of(folder: str) -> list[str]:
+def session_file_names(folder: str) -> list[str]:
     """Return the file names of a session, its header first."""
     return ["session.json", *sorted(n for n in os.listdir(folder) if n.startswith("records-"))]
 
 
 def check_remote(address: str) -> None:
-    """Raise AnalysisError without a server at `address`: the client would try for ten minutes."""
+    """Raise AnalysisError if nothing listens at the address of a Spark Connect server, `sc://…`.
+
+    The client of Spark would try to connect for ten minutes.
+    """
     # What follows the semicolon may be a token, which no sentence must show.
     address = address.partition("/;")[0].partition(";")[0]
     parts = urlsplit(address)
@@ -101,58 +107,63 @@ def check_remote(address: str) -> None:
 
 
 def escape_glob(folder: str) -> str:
-    """Return a folder's name with the glob characters of Hadoop escaped."""
+    """Return a folder's path with the glob characters of Hadoop escaped."""
     return "".join(f"\\{c}" if c in "*?[]{}\\" else c for c in folder)
 
 
 def unescape_glob(pattern: str) -> str:
-    """Return the folder's name of a pattern by `glob_escaped`."""
-    return _ESCAPE.sub(r"\1", pattern)
+    """Return the folder's path from a pattern that `escape_glob` returned."""
+    return _ESCAPED_CHARACTER.sub(r"\1", pattern)
 
 
-def prepare_out(out: str) -> str:
-    """Return the path of the tables, created if it is local; raises AnalysisError."""
+def prepare_tables_folder(out: str) -> str:
+    """Return the absolute path of the tables' folder, which is created; a URL unchanged.
+
+    Raises AnalysisError if the folder cannot be written, or has files of other programs.
+    """
     if is_url(out):
         return out
     path = Path(out).expanduser().absolute()
     try:
-        private_folder(path)
-        # The only honest test of a folder is to write into it.
+        create_private_folder(path)
+        # Only a write shows whether the folder can be written.
         with tempfile.TemporaryFile(dir=path) as file:
             file.write(b"x")
     except OSError as error:
-        kind = failure_kind(error, AnalysisError)
+        kind = write_failure_type(error, AnalysisError)
         raise kind(f"cannot write the tables to {path}: {error.strerror}") from error
     _check_own_tables(path)
     return str(path)
 
 
-def check_room(out: str) -> None:
-    """Raise WriteFailed if a local disk has no room for any tables."""
+def check_disk_space(out: str) -> None:
+    """Raise WriteFailed if a local disk has less than 1 MiB of free space for the tables."""
     if is_url(out):
         return
     try:
         with tempfile.TemporaryFile(dir=out) as file:
-            file.write(bytes(_ROOM_BYTES))
+            file.write(bytes(_MIN_FREE_BYTES))
     except OSError as error:
-        kind = failure_kind(error, AnalysisError)
+        kind = write_failure_type(error, AnalysisError)
         raise kind(f"cannot write the tables to {out}: {error.strerror}") from error
 
 
 def _check_own_tables(out: Path) -> None:
     """Raise AnalysisError if tables would replace files that no analysis has written."""
-    present_names = [name for name in REPLACED if os.path.lexists(out / name)]
+    present_names = [name for name in REPLACED_NAMES if os.path.lexists(out / name)]
     for name in present_names:
         if (out / name).is_symlink():
             raise AnalysisError(f"cannot write the tables to {out}: {name} in it is a link")
     lock = out / _LOCK
-    is_own = (lock.is_file() and not lock.stat().st_size) or any(out.glob(f"gold/{FINGERPRINT}*"))
+    is_own = (lock.is_file() and not lock.stat().st_size) or any(
+        out.glob(f"gold/{FINGERPRINT_PREFIX}*")
+    )
     if present_names and not is_own:
-        raise AnalysisError(not_own_tables(str(out), present_names))
+        raise AnalysisError(foreign_files_text(str(out), present_names))
 
 
-def not_own_tables(out: str, names: list[str]) -> str:
-    """Return the sentence about files that would be replaced."""
+def foreign_files_text(out: str, names: list[str]) -> str:
+    """Return the error text for files in `out` that natstui did not write and would replace."""
     return (
         f"cannot write the tables to {out}: it has {' and '.join(names)} already, which "
         "natstui did not write and would replace; name another folder with --out"
@@ -161,9 +172,10 @@ def not_own_tables(out: str, names: list[str]) -> str:
 
 @contextmanager
 def lock_folder(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
-    """Lock the folder of the tables and yield True; wait while another run has it locked.
+    """Lock the folder of the tables and yield True; yield False for a URL.
 
-    A URL yields False: object stores have no locks, so there the user runs one analysis at a time.
+    Waits while another run has the lock, after a call of `on_wait`. Object stores have no locks:
+    there the user must run one analysis at a time.
     """
     if is_url(out):
         yield False
@@ -171,7 +183,7 @@ def lock_folder(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
     try:
         descriptor = open_lock(Path(out, _LOCK))
     except OSError as error:
-        kind = failure_kind(error, AnalysisError)
+        kind = write_failure_type(error, AnalysisError)
         raise kind(f"cannot write the tables to {out}: {error.strerror}") from error
     try:
         try:
@@ -185,14 +197,15 @@ def lock_folder(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
 
 
 def recorded_bytes(sessions: list[str]) -> int | None:
-    """Return the estimated size of the text in session folders (globs); None for URLs."""
+    """Return the estimated uncompressed bytes of session folders (globs); None if one is a URL."""
     if any(map(is_url, sessions)):
         return None
     return sum(map(_text_bytes, map(unescape_glob, sessions)))
 
 
 def _text_bytes(folder: str) -> int:
-    paths = [f"{folder}/{name}" for name in files_of(folder)]
+    paths = [f"{folder}/{name}" for name in session_file_names(folder)]
     return sum(
-        os.path.getsize(path) * (_PACKED_TIMES if path.endswith(".gz") else 1) for path in paths
+        os.path.getsize(path) * (_COMPRESSION_RATIO if path.endswith(".gz") else 1)
+        for path in paths
     )

@@ -1,10 +1,10 @@
-"""The whole pipeline as a program: for spark-submit, and for the process natstui starts.
+"""The pipeline as a program: for spark-submit, and for the child process of natstui.
 
     spark-submit --py-files natstui.zip natstui/analysis/job.py SESSION… --out DIR
 
 With `--pipe` it writes lines of JSON to stdout, `progress` … then one `result` or `failed`, and
 ends when its stdin ends. What Spark prints goes to the log. While sessions, options and code are
-those of the last run into the same folder, its result is told again and Spark is not started.
+those of the last run into the same folder, its result is sent again and Spark is not started.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from natstui.analysis import defaults
-from natstui.analysis.folders import check_room, check_sessions, prepare_out
-from natstui.analysis.known import kept_result, state_of
+from natstui.analysis.folders import check_disk_space, prepare_tables_folder, resolve_sessions
 from natstui.analysis.launch import FROM_ENVIRONMENT, REMOTE_VARIABLE
-from natstui.analysis.progress import Send, TextSend, open_pipe, print_into
+from natstui.analysis.progress import LineSender, TextPrinter, open_pipe, redirect_output
+from natstui.analysis.result_cache import read_cached_result, run_fingerprint
 from natstui.errors import AnalysisError, NatstuiError
-from natstui.files import failure_kind
+from natstui.files import write_failure_type
 from natstui.model.findings.thresholds import STUCK_AFTER_S
 
-CANCELLED = 130
-_FOR_SPARK = {
+CANCELLED_EXIT_CODE = 130
+_SPARK_OPTIONS = {
     "--conf": "setting of Spark, KEY=VALUE; may be repeated",
     "--packages": "Maven coordinates that Spark fetches",
     "--jars": "jars that Spark loads",
@@ -34,31 +34,31 @@ _FOR_SPARK = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the analysis of the command line; returns the exit code."""
-    options = parser().parse_args(arguments)
+    """Run the analysis that the command line describes; returns the exit code."""
+    options = create_parser().parse_args(arguments)
     if options.remote == FROM_ENVIRONMENT:
-        # Taken out: nothing that this process starts needs it.
+        # Removed from the environment: it may have a token, and no child process needs it.
         options.remote = os.environ.pop(REMOTE_VARIABLE, None)
-    send = open_pipe() if options.pipe else TextSend()
+    send = open_pipe() if options.pipe else TextPrinter()
     try:
         with _scratch_folder(options.scratch) as scratch:
             log = Path(options.log or f"{scratch}/spark.log")
             if options.pipe:
-                print_into(log)
-            result = _result(options, Path(scratch), log, send)
-        # Who gets it closes stdin, which would interrupt the removal of the folder.
+                redirect_output(log)
+            result = _load_or_compute_result(options, Path(scratch), log, send)
+        # The receiver of the result closes stdin, which would interrupt the removal of the folder.
         send({"kind": "result", **result})
     except NatstuiError as error:
         send({"kind": "failed", "text": str(error), "exit_code": error.exit_code})
         return error.exit_code
     except KeyboardInterrupt:
-        send({"kind": "failed", "text": "cancelled", "exit_code": CANCELLED})
-        return CANCELLED
+        send({"kind": "failed", "text": "cancelled", "exit_code": CANCELLED_EXIT_CODE})
+        return CANCELLED_EXIT_CODE
     return 0
 
 
 def _scratch_folder(parent: str | None) -> tempfile.TemporaryDirectory[str]:
-    """Create a folder for temporary data of this run; raises AnalysisError."""
+    """Create a folder for temporary data of this run; raises AnalysisError or WriteFailed."""
     if "," in (parent or tempfile.gettempdir()):
         # The rest of the path would be a folder in the current one.
         raise AnalysisError(
@@ -69,47 +69,56 @@ def _scratch_folder(parent: str | None) -> tempfile.TemporaryDirectory[str]:
         return tempfile.TemporaryDirectory(prefix="natstui-analysis-", dir=parent)
     except OSError as error:
         path = parent or tempfile.gettempdir()
-        kind = failure_kind(error, AnalysisError)
+        kind = write_failure_type(error, AnalysisError)
         raise kind(f"cannot write to the scratch folder {path}: {error.strerror}") from error
 
 
-def _result(options: argparse.Namespace, scratch: Path, log: Path, send: Send) -> dict[str, Any]:
-    sessions = check_sessions(options.sessions)
-    options.out = prepare_out(options.out)
-    state = None if options.remote else state_of(options, sessions)
-    if state is not None and (result := kept_result(options.out, state)) is not None:
+def _load_or_compute_result(
+    options: argparse.Namespace, scratch: Path, log: Path, send: LineSender
+) -> dict[str, Any]:
+    sessions = resolve_sessions(options.sessions)
+    options.out = prepare_tables_folder(options.out)
+    fingerprint = None if options.remote else run_fingerprint(options, sessions)
+    if (
+        fingerprint is not None
+        and (result := read_cached_result(options.out, fingerprint)) is not None
+    ):
         return result
-    check_room(options.out)
-    # Spark takes seconds to import and to start: only where there is something new.
-    from natstui.analysis.pipeline import run
+    check_disk_space(options.out)
+    # Imported only here: the import of Spark lasts a second.
+    from natstui.analysis.pipeline import run_pipeline
 
-    return run(options, sessions, state, scratch, log, send)
+    return run_pipeline(options, sessions, fingerprint, scratch, log, send)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the program's options."""
+def create_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     argument_parser = argparse.ArgumentParser(prog="natstui-analysis", description=__doc__)
-    add = argument_parser.add_argument
-    add("sessions", nargs="+", metavar="SESSION", help="folder, glob or URL of a session")
-    add("--out", required=True, help="folder or URL of the tables")
-    add("--master", help=f"Spark master; {defaults.MASTER} unless submitted")
-    add("--remote", help="Spark Connect server, sc://host:port")
-    add("--memory", default=defaults.MEMORY, help="heap of driver and executors")
-    add("--scratch", default=None, help="folder for temporary data of Spark")
-    add("--ui", action="store_true", help="open Spark's own web page")
-    add("--bucket", type=int, default=defaults.BUCKET_S, help="seconds per bucket")
-    add(
+    add_argument = argument_parser.add_argument
+    add_argument("sessions", nargs="+", metavar="SESSION", help="folder, glob or URL of a session")
+    add_argument("--out", required=True, help="folder or URL of the tables")
+    add_argument("--master", help=f"Spark master; {defaults.MASTER} unless submitted")
+    add_argument("--remote", help="Spark Connect server, sc://host:port")
+    add_argument("--memory", default=defaults.MEMORY, help="heap of driver and executors")
+    add_argument("--scratch", default=None, help="folder for temporary data of Spark")
+    add_argument("--ui", action="store_true", help="open Spark's own web page")
+    add_argument("--bucket", type=int, default=defaults.BUCKET_S, help="seconds per bucket")
+    add_argument(
         "--stuck-after",
         type=float,
         default=STUCK_AFTER_S,
         help="seconds without progress until a consumer counts as stuck",
     )
-    add("--baseline", action="append", default=[], help="session to compare the others with")
-    for name, help_text in _FOR_SPARK.items():
-        add(name, action="append", default=[], help=help_text)
-    add("--rows", type=int, default=defaults.ROWS_COUNT, help="rows of each table in the result")
-    add("--pipe", action="store_true", help="write the result as lines of JSON")
-    add("--log", help="file for the output of Spark")
+    add_argument(
+        "--baseline", action="append", default=[], help="session to compare the others with"
+    )
+    for name, help_text in _SPARK_OPTIONS.items():
+        add_argument(name, action="append", default=[], help=help_text)
+    add_argument(
+        "--rows", type=int, default=defaults.ROWS_COUNT, help="rows of each table in the result"
+    )
+    add_argument("--pipe", action="store_true", help="write the result as lines of JSON")
+    add_argument("--log", help="file for the output of Spark")
     return argument_parser
 
 

@@ -18,15 +18,15 @@ from typing import Any
 
 from natstui.analysis.conf import check_applicable, read_conf
 from natstui.analysis.defaults import BUCKET_S, MEMORY, ROWS_COUNT
-from natstui.children import own_program
+from natstui.children import module_command
 from natstui.errors import AnalysisError, MissingExtra
 from natstui.model.findings.thresholds import STUCK_AFTER_S
 
-STARTING = "starting Spark"
-"""Text of the step in which Spark starts; without new data there is no such step."""
+STARTING_SPARK = "starting Spark"
+"""Text of the step in which Spark starts; a cached result has no such step."""
 CANCEL_WAIT_S = 15.0
-_CONNECT = ("grpc", "grpc_status", "pandas", "pyarrow", "zstandard")
-"""Modules that a Spark Connect client imports beside pyspark."""
+_CONNECT_MODULES = ("grpc", "grpc_status", "pandas", "pyarrow", "zstandard")
+"""Modules that a Spark Connect client imports in addition to pyspark."""
 REMOTE_VARIABLE, FROM_ENVIRONMENT = "NATSTUI_SPARK_REMOTE", "-"
 """Variable with the address of a Spark Connect server, which may have a token, and the value of
 `--remote` that refers to it: all users can read command lines."""
@@ -56,16 +56,16 @@ class AnalysisRequest:
     log: str | None = None
 
 
-class Failed(AnalysisError):
-    """The error of a failed child, with its exit code."""
+class AnalysisFailure(AnalysisError):
+    """The error that the child reported, with its exit code."""
 
     def __init__(self, text: str, exit_code: int) -> None:
         super().__init__(text)
         self.exit_code = exit_code
 
 
-def command(request: AnalysisRequest) -> list[str]:
-    """Return the command line of the child.
+def child_command(request: AnalysisRequest) -> list[str]:
+    """Return the command line of the child process.
 
     Raises MissingExtra without pyspark, AnalysisError for settings that Spark does not accept.
     """
@@ -76,9 +76,9 @@ def command(request: AnalysisRequest) -> list[str]:
     )
     if importlib.util.find_spec("pyspark") is None:
         raise MissingExtra("analyze", "spark")
-    if request.remote and not all(map(importlib.util.find_spec, _CONNECT)):
+    if request.remote and not all(map(importlib.util.find_spec, _CONNECT_MODULES)):
         raise MissingExtra("analyze --remote", "connect")
-    arguments = own_program("natstui.analysis.job", *request.sessions, "--pipe")
+    arguments = module_command("natstui.analysis.job", *request.sessions, "--pipe")
     options: dict[str, Any] = {
         "--out": request.out,
         "--master": request.master,
@@ -99,7 +99,7 @@ def command(request: AnalysisRequest) -> list[str]:
 
 
 def read_line(line: bytes) -> dict[str, Any]:
-    """Return a decoded line of the child; raises AnalysisError for an invalid one."""
+    """Return the decoded JSON of a line of the child; raises AnalysisError for an invalid line."""
     try:
         value = json.loads(line)
         if value["kind"] in ("progress", "result", "failed"):
@@ -115,24 +115,24 @@ def run_job(
 ) -> dict[str, Any]:
     """Run the child to its end and return the result; raises NatstuiError.
 
-    KeyboardInterrupt cancels the child and is passed on.
+    KeyboardInterrupt cancels the child, and is raised again.
     """
     child = subprocess.Popen(
-        command(request),
+        child_command(request),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**os.environ, REMOTE_VARIABLE: request.remote} if request.remote else None,
-        # Only this process gets Ctrl-C: a JVM that got it too would end before it cleaned up.
+        # Only this process gets Ctrl-C: otherwise the JVM would end before its clean-up.
         start_new_session=True,
     )
     try:
-        return _result_of(child, on_progress)
+        return _read_result(child, on_progress)
     finally:
-        _end(child)
+        _end_child(child)
 
 
-def _result_of(
+def _read_result(
     child: subprocess.Popen[bytes], on_progress: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
     assert child.stdout is not None
@@ -141,12 +141,12 @@ def _result_of(
         if decoded["kind"] == "result":
             return decoded
         if decoded["kind"] == "failed":
-            raise Failed(str(decoded["text"]), int(decoded["exit_code"]))
+            raise AnalysisFailure(str(decoded["text"]), int(decoded["exit_code"]))
         on_progress(decoded)
     raise AnalysisError("the analysis ended without a result: its process was killed")
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _end_child(child: subprocess.Popen[bytes]) -> None:
     """End the child by closing its stdin, and wait; kill it if it does not end."""
     assert child.stdin is not None and child.stdout is not None
     child.stdin.close()

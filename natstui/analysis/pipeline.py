@@ -1,4 +1,4 @@
-"""The pipeline from recorded sessions to answers, with Spark."""
+"""The pipeline from recorded sessions to the gold tables, with Spark."""
 
 from __future__ import annotations
 
@@ -19,24 +19,29 @@ from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.conf import check_applicable, read_conf
 from natstui.analysis.defaults import MASTER, Thresholds
 from natstui.analysis.folders import check_remote, lock_folder, recorded_bytes
-from natstui.analysis.gold.answer import Answer
-from natstui.analysis.gold.build import ANSWERS, TABLES, build_gold
-from natstui.analysis.known import (
-    answers_fingerprint,
-    forget_result,
-    keep_result,
-    kept_result,
+from natstui.analysis.gold.build import GOLD_TABLES, TABLES, build_gold
+from natstui.analysis.gold.gold_table import GoldTable
+from natstui.analysis.launch import STARTING_SPARK
+from natstui.analysis.progress import LineSender, Progress
+from natstui.analysis.result_cache import (
+    delete_cached_result,
+    gold_fingerprint,
+    read_cached_result,
+    write_cached_result,
 )
-from natstui.analysis.launch import STARTING
-from natstui.analysis.progress import Progress, Send
 from natstui.analysis.silver import build as silver
-from natstui.analysis.spark.failures import explain, is_gone, jvm_was_killed, not_started
+from natstui.analysis.spark.failures import (
+    is_missing_file,
+    jvm_exit_error,
+    to_start_error,
+    to_user_error,
+)
 from natstui.analysis.spark.session import (
-    Cancel,
+    JobCanceller,
     SparkSettings,
-    end_jvm,
-    end_starting,
+    end_starting_jvm,
     jvm_exit_code,
+    kill_jvm,
     open_session,
     submitted_session,
 )
@@ -44,71 +49,78 @@ from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
 
 _SILVER_STEPS = 4
-_MOST_PRINTED = 100_000
-_MOST_TRIES = 3
-"""Maximum tries of an analysis: a running recording seals, and so renames, a segment at times."""
+_MAX_OUTPUT_CHARS = 100_000
+_MAX_TRIES = 3
+"""Maximum tries: a running recording at times seals a segment, which renames the file."""
 FORMAT_VERSION = 1
 
 
-def run(
+def run_pipeline(
     options: argparse.Namespace,
     sessions: list[str],
-    state: str | None,
+    fingerprint: str | None,
     scratch: Path,
     log: Path,
-    send: Send,
+    send: LineSender,
 ) -> dict[str, Any]:
-    """Start Spark, analyse, keep the result for this state, and return it; raises NatstuiError.
+    """Start Spark, analyse, cache the result with its fingerprint, and return it.
 
-    `log` is the file with the output of Spark's process.
+    `log` is the file with the output of Spark's process. Raises NatstuiError.
     """
     progress = Progress(send, 2 + _SILVER_STEPS + len(TABLES))
     out: str = options.out
-    settings = _settings(options, sessions, scratch)
-    # spark-submit starts the JVM itself and leaves the port of it here.
+    settings = _spark_settings(options, sessions, scratch)
+    # spark-submit starts the JVM itself, and sets its port in the environment.
     is_submitted_run = is_submitted(options)
     check_applicable(settings.conf, remote=bool(options.remote), submitted=is_submitted_run)
     try:
         if options.remote:
             check_remote(options.remote)
-        with lock_folder(out, progress.wait) as is_locked:
-            # The run that was waited for may have computed the same.
-            if state is not None and (result := kept_result(out, state)) is not None:
+        with lock_folder(out, progress.send_waiting) as is_locked:
+            # Another run, which had the lock, may have computed the same result.
+            if (
+                fingerprint is not None
+                and (result := read_cached_result(out, fingerprint)) is not None
+            ):
                 return result
-            progress.step(STARTING)
+            progress.start_step(STARTING_SPARK)
             try:
                 spark = submitted_session(settings) if is_submitted_run else open_session(settings)
             except KeyboardInterrupt:
-                end_starting()
+                end_starting_jvm()
                 raise
-            forget_result(out)
+            delete_cached_result(out)
             result = _run_analysis(spark, options, sessions, _Output(out, is_locked), progress)
-            if state is not None:
-                keep_result(out, state, result)
+            if fingerprint is not None:
+                write_cached_result(out, fingerprint, result)
             return result
     except (PySparkException, Py4JError, OSError, ImportError) as error:
-        kill_error = jvm_was_killed(jvm_exit_code())
-        raise explain(kill_error or not_started(error, settings.conf, _output_end(log))) from error
+        kill_error = jvm_exit_error(jvm_exit_code())
+        raise to_user_error(
+            kill_error or to_start_error(error, settings.conf, _output_end(log))
+        ) from error
     finally:
-        progress.end()
+        progress.stop()
 
 
 def _output_end(log: Path) -> str:
-    """Return the end of the output of Spark's process."""
+    """Return the last characters of the output of Spark's process; empty without output."""
     try:
-        return log.read_text("utf-8", "replace")[-_MOST_PRINTED:]
+        return log.read_text("utf-8", "replace")[-_MAX_OUTPUT_CHARS:]
     except OSError:
         return ""
 
 
-def _settings(options: argparse.Namespace, sessions: list[str], scratch: Path) -> SparkSettings:
+def _spark_settings(
+    options: argparse.Namespace, sessions: list[str], scratch: Path
+) -> SparkSettings:
     return SparkSettings(
         scratch,
         options.master or MASTER,
         options.remote,
         options.memory,
         options.ui,
-        recorded_bytes(sessions) if _runs_here(options) else None,
+        recorded_bytes(sessions) if _runs_locally(options) else None,
         conf=read_conf(options.conf, options.packages, options.jars),
     )
 
@@ -118,7 +130,7 @@ def is_submitted(options: argparse.Namespace) -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ and not options.remote
 
 
-def _runs_here(options: argparse.Namespace) -> bool:
+def _runs_locally(options: argparse.Namespace) -> bool:
     if options.remote or is_submitted(options):
         return False
     return (options.master or MASTER).startswith("local")
@@ -126,7 +138,7 @@ def _runs_here(options: argparse.Namespace) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """The folder or URL of the tables, and whether it is locked by this run."""
+    """The folder or URL of the tables, and whether this run has locked it."""
 
     out: str
     is_locked: bool
@@ -139,34 +151,36 @@ def _run_analysis(
     output: _Output,
     progress: Progress,
 ) -> dict[str, Any]:
-    cancel = Cancel(spark)
-    progress.watch(spark, cancel.check)
+    cancel = JobCanceller(spark)
+    progress.start_task_counts(spark, cancel.check)
     tries_count = 0
     try:
         while True:
             store = Store(spark, output.out, uuid.uuid4().hex[:8])
             try:
                 if output.is_locked:
-                    store.tidy()
+                    store.delete_leftovers()
                 else:
-                    store.check_own()
+                    store.check_own_gold()
                 return analyse(
-                    spark, store, sessions, _thresholds(options), progress, options.rows
+                    spark, store, sessions, _read_thresholds(options), progress, options.rows
                 )
             except (PySparkException, Py4JError, FileNotFoundError) as error:
                 cancel.check()
                 tries_count += 1
-                if tries_count == _MOST_TRIES or not is_gone(error):
+                if tries_count == _MAX_TRIES or not is_missing_file(error):
                     raise
-                progress.step("starting again: the recording completed another file meanwhile")
+                progress.start_step(
+                    "starting again: the recording completed another file meanwhile"
+                )
             finally:
-                store.discard()
+                store.delete_run_folders()
     finally:
         cancel.end()
-        progress.end()
+        progress.stop()
         spark.stop()
         if cancel.is_cancelled:
-            end_jvm()
+            kill_jvm()
 
 
 def analyse(
@@ -177,7 +191,10 @@ def analyse(
     progress: Progress,
     rows_count: int,
 ) -> dict[str, Any]:
-    """Bring silver up to date, compute and publish gold, and return its first rows."""
+    """Update the silver tables, compute and publish the gold tables, and return their first rows.
+
+    Raises AnalysisError if no session matches, or the baseline is not among the sessions.
+    """
     sources = find_sources(spark, patterns)
     names = [source.session for source in sources]
     store.servers = {source.session: source.server for source in sources}
@@ -186,28 +203,28 @@ def analyse(
         raise AnalysisError(
             f"the baseline {', '.join(sorted(unknown_baseline))} is not among the sessions"
         )
-    read_count = silver.build_silver(spark, store, sources, progress.step)
-    mark = answers_fingerprint(silver.marks_of(store, names), thresholds)
-    is_kept = not read_count and store.keep_gold(TABLES, mark)
+    read_count = silver.build_silver(spark, store, sources, progress.start_step)
+    fingerprint = gold_fingerprint(silver.read_session_fingerprints(store, names), thresholds)
+    is_kept = not read_count and store.use_published_gold(TABLES, fingerprint)
     if not is_kept:
-        store.check_others(TABLES)
-        build_gold(store, sources, thresholds, progress.step)
-    progress.step("collecting the results")
-    collected = collect(store, rows_count)
+        store.check_no_other_files(TABLES)
+        build_gold(store, sources, thresholds, progress.start_step)
+    progress.start_step("collecting the results")
+    collected_tables = collect_tables(store, rows_count)
     if not is_kept:
-        store.check_others(TABLES)
-        store.publish(TABLES, mark)
+        store.check_no_other_files(TABLES)
+        store.publish(TABLES, fingerprint)
     return {
         "out": store.root,
         "tables_format": store.format,
         "sessions": names,
         "headers": {source.session: source.header for source in sources},
         "read_sessions_count": read_count,
-        **collected,
+        **collected_tables,
     }
 
 
-def _thresholds(options: argparse.Namespace) -> Thresholds:
+def _read_thresholds(options: argparse.Namespace) -> Thresholds:
     return Thresholds(
         bucket_s=options.bucket,
         stuck_after_s=options.stuck_after,
@@ -215,42 +232,50 @@ def _thresholds(options: argparse.Namespace) -> Thresholds:
     )
 
 
-def collect(store: Store, rows_count: int) -> dict[str, Any]:
-    """Return the tables of this run for the result, with at most `rows_count` rows of each."""
-    tables = {answer.table.name: _collect_table(store, answer, rows_count) for answer in ANSWERS}
+def collect_tables(store: Store, rows_count: int) -> dict[str, Any]:
+    """Return the gold tables of this run as JSON values, with at most `rows_count` rows of each.
+
+    Some tables have a lower or higher limit of their own.
+    """
+    tables = {
+        gold_table.table.name: _collect_table(store, gold_table, rows_count)
+        for gold_table in GOLD_TABLES
+    }
     return {"format_version": FORMAT_VERSION, "tables": tables}
 
 
-def _collect_table(store: Store, answer: Answer, rows_count: int) -> dict[str, Any]:
-    table = answer.table
-    limit = max(min(rows_count, answer.most_rows_count or rows_count), answer.least_rows_count)
-    rows = first_rows(store, answer, limit + 1)
+def _collect_table(store: Store, gold_table: GoldTable, rows_count: int) -> dict[str, Any]:
+    table = gold_table.table
+    limit = max(
+        min(rows_count, gold_table.max_rows_count or rows_count), gold_table.min_rows_count
+    )
+    rows = first_rows(store, gold_table, limit + 1)
     return {
         "meaning": table.meaning,
-        "section": answer.section and asdict(answer.section),
+        "section": gold_table.section and asdict(gold_table.section),
         "columns": [
             {"name": c.name, "type": c.type, "unit": c.unit, "meaning": c.meaning}
             for c in table.columns
         ],
-        "rows": [[_plain(value) for value in row] for row in rows[:limit]],
+        "rows": [[_replace_non_finite(value) for value in row] for row in rows[:limit]],
         "cut": len(rows) > limit,
     }
 
 
-def first_rows(store: Store, answer: Answer, count: int) -> list[Row]:
-    """Return the first rows of an answer's table, in its order."""
-    if store.is_empty(answer.table):
+def first_rows(store: Store, gold_table: GoldTable, count: int) -> list[Row]:
+    """Return the first `count` rows of a gold table, in its order."""
+    if store.is_empty(gold_table.table):
         return []
-    rows: list[Row] = in_order(store.gold(answer.table), answer.sorted_by).take(count)
+    rows: list[Row] = sort_rows(store.gold(gold_table.table), gold_table.sorted_by).take(count)
     return rows
 
 
-def in_order(rows: DataFrame, names: tuple[str, ...]) -> DataFrame:
-    """Return rows sorted by columns; `-` before a name sorts the largest first."""
+def sort_rows(rows: DataFrame, names: tuple[str, ...]) -> DataFrame:
+    """Return the rows sorted by columns; `-` before a name sorts in descending order."""
     return rows.orderBy(*(F.desc(n[1:]) if n.startswith("-") else F.asc(n) for n in names))
 
 
-def _plain(value: Any) -> Any:
+def _replace_non_finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

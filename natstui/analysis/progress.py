@@ -12,43 +12,46 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from natstui.errors import AnalysisError
-from natstui.files import open_log, writing
+from natstui.files import open_log, translate_write_errors
 from natstui.output import text_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Send = Callable[[dict[str, Any]], None]
+LineSender = Callable[[dict[str, Any]], None]
 
 
-def open_pipe() -> Send:
-    """Return a function that writes lines to stdout; SIGINT is sent when stdin ends."""
+def open_pipe() -> LineSender:
+    """Return a function that writes a line of JSON to stdout.
+
+    From now on this process gets SIGINT when its stdin ends; its children read an empty stdin.
+    """
     out = text_file(os.dup(1), "utf-8", "strict")
     stdin = os.dup(0)
     null = os.open(os.devnull, os.O_RDONLY)
     # The JVM would inherit our stdin and read from it.
     os.dup2(null, 0)
     os.close(null)
-    threading.Thread(target=_interrupt_after, args=(stdin,), daemon=True).start()
+    threading.Thread(target=_interrupt_at_end, args=(stdin,), daemon=True).start()
     lock = threading.Lock()
 
     def send(line: dict[str, Any]) -> None:
         with lock:
-            _write(out, line)
+            _write_line(out, line)
 
     return send
 
 
-def print_into(log: Path) -> None:
-    """Redirect stdout and stderr into a file; raises AnalysisError and WriteFailed."""
-    with writing(log, AnalysisError):
+def redirect_output(log: Path) -> None:
+    """Redirect stdout and stderr to a file; raises AnalysisError or WriteFailed."""
+    with translate_write_errors(log, AnalysisError):
         descriptor = open_log(log, mode=0o600)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     os.close(descriptor)
 
 
-def _write(out: TextIO, line: dict[str, Any]) -> None:
+def _write_line(out: TextIO, line: dict[str, Any]) -> None:
     try:
         out.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
         out.flush()
@@ -56,20 +59,20 @@ def _write(out: TextIO, line: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def _interrupt_after(stdin: int) -> None:
+def _interrupt_at_end(stdin: int) -> None:
     while os.read(stdin, 65536):
         pass
     os.kill(os.getpid(), signal.SIGINT)
 
 
-class TextSend:
-    """Prints each step of a run once, for people or the log of a cluster."""
+class TextPrinter:
+    """Prints each step of a run once as text, then the result or error."""
 
     def __init__(self) -> None:
         self._step = ""
 
     def __call__(self, line: dict[str, Any]) -> None:
-        """Print a line of progress or result."""
+        """Print a line of progress, error or result; an unchanged step is not printed again."""
         if line["kind"] == "progress":
             if line["text"] != self._step:
                 self._step = line["text"]
@@ -85,13 +88,13 @@ def _print_counts(line: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps({"out": line["out"], "rows": counts}) + "\n")
 
 
-EVERY_S = 0.5
+PROGRESS_INTERVAL_S = 0.5
 
 
 class Progress:
-    """Sends each new step at once, and its progress every `EVERY_S`."""
+    """Sends each new step at once, and changed task counts every `PROGRESS_INTERVAL_S`."""
 
-    def __init__(self, send: Send, steps_count: int) -> None:
+    def __init__(self, send: LineSender, steps_count: int) -> None:
         self._send = send
         self._steps_count = steps_count
         self._done_count = -1
@@ -100,37 +103,37 @@ class Progress:
         self._ended = threading.Event()
         self._lock = threading.Lock()
 
-    def step(self, text: str) -> None:
-        """Start a step; raises KeyboardInterrupt after the run was cancelled."""
+    def start_step(self, text: str) -> None:
+        """Send that a step starts; raises KeyboardInterrupt if the run was cancelled."""
         self._check()
         with self._lock:
             self._done_count += 1
             self._text = text
         self._send_progress(0, 0)
 
-    def wait(self) -> None:
-        """Send that this run waits for another run with the same tables."""
+    def send_waiting(self) -> None:
+        """Send that this run waits for another run that writes the same tables."""
         self._text = "waiting for another analysis that writes the same tables"
         self._send_progress(0, 0)
 
-    def watch(self, spark: SparkSession, check: Callable[[], None]) -> None:
-        """Send Spark's task counts from a thread; a Connect server has none.
+    def start_task_counts(self, spark: SparkSession, check: Callable[[], None]) -> None:
+        """Start a thread that sends Spark's task counts; a Connect server has none.
 
-        `check` is called before each step and raises after the run was cancelled.
+        `check` is called before each step, and raises KeyboardInterrupt if the run was cancelled.
         """
         self._check = check
         context = getattr(spark, "_jsc", None) and spark.sparkContext
         if context:
             tracker = context.statusTracker()
-            threading.Thread(target=self._follow, args=(tracker,), daemon=True).start()
+            threading.Thread(target=self._send_task_counts, args=(tracker,), daemon=True).start()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Stop the thread that sends task counts."""
         self._ended.set()
 
-    def _follow(self, tracker: Any) -> None:
+    def _send_task_counts(self, tracker: Any) -> None:
         last_counts = (0, 0)
-        while not self._ended.wait(EVERY_S):
+        while not self._ended.wait(PROGRESS_INTERVAL_S):
             stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
             known_stages = [stage for stage in stages if stage is not None]
             counts = (
@@ -146,7 +149,7 @@ class Progress:
             {
                 "kind": "progress",
                 "text": self._text,
-                # One that begins again has more steps than it was thought to have.
+                # A run that starts again has more steps than planned.
                 "done_count": min(max(self._done_count, 0), self._steps_count),
                 "steps_count": self._steps_count,
                 "tasks_done_count": tasks_done_count,

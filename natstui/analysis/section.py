@@ -1,4 +1,4 @@
-"""The place of a table in a report: its title and columns. Imports no pyspark."""
+"""The section of a table in a report: its title and columns. Imports no pyspark."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The title and columns of a table in a report; a result has it beside the rows."""
+    """The title and columns of a table in a report; part of a result."""
 
     title: str
     columns: tuple[str, ...]
     empty: str
-    """The sentence that replaces a table without rows."""
+    """The sentence that is shown instead of a table without rows."""
     optional: bool = False
-    """Whether the section is left out without rows, with its title."""
+    """Whether the section, with its title, is left out if the table has no rows."""

@@ -1,9 +1,9 @@
-"""Write the zip that `spark-submit --py-files` takes.
+"""Writes the zip for `spark-submit --py-files`.
 
     python -m natstui.analysis.submit_zip natstui.zip
 
-It has every module of natstui that the job imports. Executors run no code of natstui; the driver
-needs only this zip and Spark.
+The zip has every module of natstui that the job imports. Executors run no code of natstui; the
+driver needs only this zip and Spark.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-_PARTS = (
+_FILE_GLOBS = (
     "__init__.py",
     "children.py",
     "clean.py",
@@ -32,7 +32,7 @@ def write_zip(path: Path) -> Path:
     """Write the zip; returns its path."""
     root = Path(__file__).parent.parent
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for pattern in _PARTS:
+        for pattern in _FILE_GLOBS:
             for source in sorted(root.glob(pattern)):
                 if source.is_file() and source.suffix != ".pyc":
                     archive.write(source, f"natstui/{source.relative_to(root)}")

@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-UNITS = {
+UNIT_BY_SUFFIX = {
     "_at_us": "UTC microseconds since 1970",
     "_mono_us": "monotonic microseconds",
     "_since_us": "UTC microseconds since 1970",
@@ -49,7 +49,7 @@ _TYPES: dict[str, DataType] = {
     "double": DoubleType(),
     "string": StringType(),
 }
-"""Name of a column type → its Spark type, without a call into the JVM."""
+"""Name of a column type → its Spark type; to parse the name would be a call into the JVM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,49 +62,51 @@ class Column:
 
     @property
     def unit(self) -> str:
-        """Return the unit as text; empty for strings, booleans and numbers without a unit."""
+        """Return the unit, by the end of the name; empty for text, booleans and bare numbers."""
         if self.type in ("string", "boolean"):
             return ""
-        return next((unit for end, unit in UNITS.items() if self.name.endswith(end)), "")
+        return next((unit for end, unit in UNIT_BY_SUFFIX.items() if self.name.endswith(end)), "")
 
     @property
-    def moment(self) -> str:
-        """Return the name of the column with the same time as a timestamp; empty for others."""
-        return self.name.removesuffix("_us") if self.unit == UNITS["_at_us"] else ""
+    def timestamp_name(self) -> str:
+        """Return the name of the added timestamp column; empty if this column is no time."""
+        return self.name.removesuffix("_us") if self.unit == UNIT_BY_SUFFIX["_at_us"] else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of the silver or gold layer."""
+    """A table of a layer: its name, meaning, columns and key."""
 
     name: str
     meaning: str
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
     """The columns that identify a row; empty for rows without identity, such as events."""
-    day_of: str = ""
-    """The column by whose UTC day, and then by server, rows are stored in separate folders."""
+    day_column: str = ""
+    """Time column: rows are stored in a folder per UTC day of it and server. Empty: one folder."""
 
-    def contract(self, rows: DataFrame) -> DataFrame:
-        """Return exactly the columns of this table, in order, with types and comments."""
+    def conform(self, rows: DataFrame) -> DataFrame:
+        """Return rows with exactly the columns of this table, ordered, typed and commented."""
         return rows.to(self.schema())
 
-    def no_rows(self, spark: SparkSession) -> DataFrame:
-        """Return the table without rows, which Spark optimizes away in queries."""
-        return self.contract(spark.sql("SELECT NULL WHERE false"))
+    def empty_dataframe(self, spark: SparkSession) -> DataFrame:
+        """Return a DataFrame with the columns of this table, without rows."""
+        return self.conform(spark.sql("SELECT NULL WHERE false"))
 
-    def stored(self, rows: DataFrame) -> DataFrame:
-        """Return rows of the contract with a timestamp column beside each time in µs."""
-        moments = (
-            f"timestamp_micros(`{c.name}`) AS `{c.moment}`" for c in self.columns if c.moment
+    def with_timestamps(self, rows: DataFrame) -> DataFrame:
+        """Return rows of this table with a timestamp column added for each time in µs."""
+        timestamps = (
+            f"timestamp_micros(`{c.name}`) AS `{c.timestamp_name}`"
+            for c in self.columns
+            if c.timestamp_name
         )
-        return rows.selectExpr("*", *moments)
+        return rows.selectExpr("*", *timestamps)
 
     def schema(self) -> StructType:
-        """Return the Spark schema, each column with its meaning as comment."""
+        """Return the Spark schema; the comment of a column is its meaning."""
         return StructType(
             [
-                StructField(c.name, _TYPES[c.type], True, {"comment": _comment(c)})
+                StructField(c.name, _TYPES[c.type], True, {"comment": _column_comment(c)})
                 for c in self.columns
             ]
         )
@@ -115,18 +117,18 @@ class Table:
 
 
 def columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
-    """Return columns from (name, type, meaning)."""
+    """Return columns from triples of name, type and meaning."""
     return tuple(Column(*row) for row in rows)
 
 
-def _comment(column: Column) -> str:
+def _column_comment(column: Column) -> str:
     return f"{column.meaning} [{column.unit}]" if column.unit else column.meaning
 
 
-def look_up(
+def lookup_value(
     key: ColumnOfSpark, values: Mapping[str, str | int], type_text: str = "string"
 ) -> ColumnOfSpark:
-    """Return the value of a key in `values`; null for an unknown key.
+    """Return the column with the value of a key in `values`; null for an unknown key.
 
     The values are passed as a single JSON text: a call into the JVM for each of them would take
     longer than the query.
@@ -162,11 +164,11 @@ CONSUMER_KEY = tuple(column.name for column in CONSUMER_IDENTITY)
 
 
 def series_id(key: tuple[str, ...]) -> ColumnOfSpark:
-    """Return the number of a series, the samples of one stream or consumer: a hash of its key."""
+    """Return `series_id`, a hash of `key` that identifies the samples of a stream or consumer."""
     return F.xxhash64(*key).alias("series_id")
 
 
-def dictionary(tables: Iterable[Table]) -> str:
+def data_dictionary(tables: Iterable[Table]) -> str:
     """Return the data dictionary of tables as Markdown."""
     parts: list[str] = ["# Data dictionary\n"]
     for table in tables:
@@ -177,12 +179,12 @@ def dictionary(tables: Iterable[Table]) -> str:
         parts.append("| --- | --- | --- | --- |")
         parts += [f"| {c.name} | {c.type} | {c.unit} | {c.meaning} |" for c in table.columns]
         parts += [
-            f"| {c.moment} | timestamp | | `{c.name}` as a time |"
+            f"| {c.timestamp_name} | timestamp | | `{c.name}` as a time |"
             for c in table.columns
-            if c.moment
+            if c.timestamp_name
         ]
-        if table.day_of:
-            parts.append(f"| {DAY} | date | | UTC day of `{table.day_of}`: a folder each |")
+        if table.day_column:
+            parts.append(f"| {DAY} | date | | UTC day of `{table.day_column}`: a folder each |")
             parts.append(f"| {SERVER} | string | | {_SERVER_MEANING}: a folder each |")
         parts.append("")
     return "\n".join(parts)

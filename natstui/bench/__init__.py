@@ -1,4 +1,5 @@
-"""Load: worker processes, the protocol between them, and honest statistics.
+"""Benchmarks: their plans, the worker processes that put load on a server, and their results.
 
-`run` and `worker` import `wire`, which imports `job`; all import `plan`. `result` has verdicts.
+`worker` imports `wire`, and both import `job`, as do `run` and `result`. `run` imports `plan`.
+`result` has verdicts.
 """

@@ -1,5 +1,5 @@
-"""The commands: each builds the parts it needs and joins them.
+"""The commands: each builds the parts it needs and connects them.
 
-`root` names every command and imports it when it is run. Only `__main__` imports this room; it may
-import every other one.
+`root` names every command and imports it when it is run. Only `__main__` imports this package,
+which may import every other one.
 """

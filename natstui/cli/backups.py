@@ -24,8 +24,8 @@ from natstui.cli.options import (
     WrittenPath,
     connection_flags,
     connection_options,
+    json_flag,
 )
-from natstui.cli.options import as_json as json_flag
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import TerminalLine
 from natstui.config import Connection
@@ -33,19 +33,19 @@ from natstui.engine.stopping import cancelled_by_signal
 from natstui.errors import BackupError, NatstuiError, RequestFailed, UsageError
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup import (
-    Written,
+    WrittenBackup,
     back_up_account,
     back_up_stream,
     consumers_text,
     incomplete_texts,
 )
 from natstui.jetstream.managing.backup_folder import (
-    is_account,
-    left_out_of,
+    find_stream_folders,
+    is_account_backup,
     left_out_text,
     read_backup,
+    read_left_out,
     removed_text,
-    streams_of,
 )
 from natstui.jetstream.managing.restore import (
     RestoredStream,
@@ -58,7 +58,7 @@ from natstui.jetstream.managing.restore import (
     state_text,
 )
 from natstui.jetstream.managing.snapshot import Pace
-from natstui.paths import user_path
+from natstui.paths import expand_user_path
 from natstui.units import bytes_text, counted, parse_bytes
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ rate_option = click.option("--rate", metavar="SIZE", help="Maximum bytes per sec
 consumers_option = click.option(
     "--consumers/--no-consumers", default=True, help="Include consumers (default: yes)."
 )
-_LEAST_BYTES_PER_S = 1024
+_MIN_BYTES_PER_S = 1024
 _UNCHECKED_TEXT = "frames complete; contents not checked: the backup has no checksum"
 _replicas_option = click.option(
     "--replicas",
@@ -87,27 +87,29 @@ def parse_pace(rate: str | None) -> Pace:
         bytes_per_s = parse_bytes(rate.removesuffix("/s"))
     except ValueError as error:
         raise UsageError(f"--rate: {error}") from error
-    if bytes_per_s < _LEAST_BYTES_PER_S:
-        raise UsageError("--rate: at least 1KB, or the server gives up")
+    if bytes_per_s < _MIN_BYTES_PER_S:
+        raise UsageError("--rate: at least 1KB, or the server aborts the transfer")
     return Pace(bytes_per_s)
 
 
 def parse_folder(text: str) -> Path:
-    """Return the path of a typed folder, `~` resolved.
+    """Return the path of a typed folder, with `~` replaced.
 
     Raises UsageError for an unknown user, and for an empty text, which would be the current
     folder.
     """
     if not text.strip():
         raise UsageError("DIR is empty: for the current folder, write .")
-    return user_path(text)
+    return expand_user_path(text)
 
 
 class BytesLine(TerminalLine):
     """A terminal line that shows how much of a stream or file has been sent."""
 
     def show_bytes(self, name: str, done_bytes: int, total_bytes: int | None = None) -> None:
-        """Show a name, and how many bytes of it are done; with `total_bytes`, also of how many."""
+        """Show a name and the number of bytes that are done; with `total_bytes`, also the
+        total.
+        """
         total_text = f" of {bytes_text(total_bytes)}" if total_bytes else ""
         self.show(f"{name}: {bytes_text(done_bytes)}{total_text}")
 
@@ -117,15 +119,15 @@ def run_stoppable(
 ) -> T:
     """Connect, return the result of the work, and close.
 
-    A signal to end cancels the work, which cleans up; then Interrupted names it by `label`. Also
-    raises ConnectionFailed and the errors of the work.
+    SIGINT, SIGTERM and SIGHUP cancel the work, which cleans up; then raises Interrupted with
+    `label`. Also raises ConnectionFailed and the errors of the work.
     """
 
     async def run(writer: Writer) -> T:
         with cancelled_by_signal(label):
             return await work(writer)
 
-    return run_with_writer(connection, read_only, run, prints=True)
+    return run_with_writer(connection, read_only, run, work_prints=True)
 
 
 @command("backup")
@@ -160,7 +162,7 @@ def stream_backup(
         )  # fmt: skip
     finally:
         progress_line.clear()
-    _print_written([results], target, [], as_json=as_json)
+    _print_backup_results([results], target, [], as_json=as_json)
 
 
 @command()
@@ -181,57 +183,60 @@ def backup(
     `natstui backup verify DIR` checks a backup. DIR must not exist; it appears when the backup is
     completely on disk.
     """
-    *verb, folder = arguments
-    if verb == ["verify"]:
+    *subcommands, folder = arguments
+    if subcommands == ["verify"]:
         _verify(parse_folder(folder), as_json=as_json)
         return
-    if verb or folder == "verify":
+    if subcommands or folder == "verify":
         raise UsageError(
             "write backup DIR, or backup verify DIR; for a folder named verify, write ./verify"
         )
     _, connection = flags.resolve()
     target, pace, progress_line = parse_folder(folder), parse_pace(rate), BytesLine()
-    left_out = list[str]()
+    left_out_texts = list[str]()
     try:
         results = run_stoppable(
             connection, True, "the backup",
             lambda writer: back_up_account(
-                writer.client, target, pace, progress_line.show_bytes, left_out,
+                writer.client, target, pace, progress_line.show_bytes, left_out_texts,
                 consumers=consumers,
             ),
         )  # fmt: skip
     finally:
         progress_line.clear()
-    _print_written(results, target, left_out, as_json=as_json)
+    _print_backup_results(results, target, left_out_texts, as_json=as_json)
 
 
-def _print_written(
-    results: Sequence[Written], target: Path, left_out: Sequence[str], *, as_json: bool
+def _print_backup_results(
+    results: Sequence[WrittenBackup], target: Path, left_out_texts: Sequence[str], *, as_json: bool
 ) -> None:
-    """Print what was written; raises RequestFailed when that is not everything."""
+    """Print the result for each stream; raises RequestFailed if the backup is incomplete.
+
+    `left_out_texts` say what is not in the backup of an account.
+    """
     if as_json:
         rows = [dataclasses.asdict(result) for result in results]
         click.echo(json.dumps({"folder": str(target), "streams": rows}))
     for result in [] if as_json else results:
         consumers = consumers_text(result)
-        size = f"{bytes_text(result.data_bytes)} in {target}"
-        text = f"{result.stream}: {state_text(result.state)}, {consumers}; {size}"
+        size_text = f"{bytes_text(result.data_bytes)} in {target}"
+        text = f"{result.stream}: {state_text(result.state)}, {consumers}; {size_text}"
         remark = result.remark if result.is_whole else ""
         click.echo(clean_line("; ".join(filter(None, (text, remark)))))
-    if problems := incomplete_texts(results, left_out):
+    if problems := incomplete_texts(results, left_out_texts):
         raise RequestFailed(f"the backup is not complete: {'; '.join(problems)}")
 
 
 def _verify(folder: Path, *, as_json: bool) -> None:
-    """Check every backup of a folder; raises BackupError for the first that is damaged.
+    """Check every backup of a folder, and print the results.
 
-    One from which messages were removed while it was made, and streams that are missing, are
-    reported after the others.
+    Raises BackupError at once for a damaged backup, and at the end if messages were removed during
+    a backup, or if a stream is missing.
     """
     if not folder.is_dir():
         raise BackupError(f"there is no folder {folder}")
-    folders = streams_of(folder) if is_account(folder) else [folder]
-    rows, incomplete = [], list[str]()
+    folders = find_stream_folders(folder) if is_account_backup(folder) else [folder]
+    rows, incomplete_names = [], list[str]()
     for stored_backup in map(read_backup, folders):
         rows.append(
             {
@@ -245,14 +250,16 @@ def _verify(folder: Path, *, as_json: bool) -> None:
             }
         )
         if not stored_backup.is_whole:
-            incomplete.append(stored_backup.stream)
+            incomplete_names.append(stored_backup.stream)
         if not as_json:
             clauses = []
             if stored_backup.removed_msgs:
                 clauses.append(removed_text(stored_backup.removed_msgs))
             if stored_backup.left_out_consumers:
                 clauses.append(left_out_text(stored_backup.left_out_consumers))
-            checksum_text = "whole" if stored_backup.has_checksum else _UNCHECKED_TEXT
+            checksum_text = (
+                "complete, checksum correct" if stored_backup.has_checksum else _UNCHECKED_TEXT
+            )
             if clauses:
                 checksum_text = "; ".join(["as written", *clauses])
             click.echo(
@@ -260,11 +267,11 @@ def _verify(folder: Path, *, as_json: bool) -> None:
                     f"{stored_backup.stream}: {state_text(stored_backup.state)}; {checksum_text}"
                 )
             )
-    left_out = left_out_of(folder)
+    left_out_texts = read_left_out(folder)
     if as_json:
-        result = {"folder": str(folder), "streams": rows, "left_out": left_out}
+        result = {"folder": str(folder), "streams": rows, "left_out": left_out_texts}
         click.echo(json.dumps(result))
-    if problems := [*filter(None, [", ".join(incomplete)]), *left_out]:
+    if problems := [*filter(None, [", ".join(incomplete_names)]), *left_out_texts]:
         raise BackupError(f"not complete: {'; '.join(problems)}")
 
 
@@ -314,7 +321,7 @@ def restore(
     the streams exists already.
     """
     pace, account_folder = parse_pace(rate), parse_folder(folder)
-    if not account_folder.is_dir() or not is_account(account_folder):
+    if not account_folder.is_dir() or not is_account_backup(account_folder):
         raise BackupError(
             f"{account_folder} is not the backup of an account; for the backup of a stream use "
             "`natstui stream restore`"
@@ -323,8 +330,8 @@ def restore(
         RestoreRequest(stored_backup, parse_name(stored_backup.stream), replicas)
         for stored_backup in read_backups(account_folder)
     ]
-    if left_out := left_out_of(account_folder):
-        text = f"natstui: not in this backup: {'; '.join(left_out)}"
+    if left_out_texts := read_left_out(account_folder):
+        text = f"natstui: not in this backup: {'; '.join(left_out_texts)}"
         click.echo(clean_line(text), err=True)
     _restore(connection, restore_requests, pace, flags)
 
@@ -337,7 +344,7 @@ def _restore(
 ) -> None:
     refuse_read_only(connection, flags["read_only"])
     for restore_request in restore_requests:
-        _ = restore_request.config  # what cannot work is said before there is a connection
+        _ = restore_request.config  # raises before there is a connection
     losses = run_with_writer(
         connection,
         flags["read_only"],
@@ -374,9 +381,10 @@ def _confirm_restore(
     losses: Sequence[str],
     flags: dict[str, Any],
 ) -> bool:
-    """Ask for confirmation in production, and where messages are removed for good.
+    """Return whether the restore was confirmed; False if no confirmation is needed.
 
-    The name to type is the stream's, or the account folder's.
+    Prompts in production, and if messages would be lost, for the name of the stream or of the
+    account's folder. Raises ActionRefused if that is not confirmed.
     """
     backups = [restore_request.backup for restore_request in restore_requests]
     name = name_to_type(backups, restore_requests[0].name)
@@ -387,10 +395,10 @@ def _confirm_restore(
         if len(restore_requests) == 1
         else counted(len(restore_requests), "stream")
     )
-    question = "; ".join((f"this creates {streams_text}", *losses))
+    prompt = "; ".join((f"this creates {streams_text}", *losses))
     if connection.production:
-        question = f"This is production: {question}"
-    confirm_name(connection, name, question, yes=flags["yes"], confirm=flags["confirm"])
+        prompt = f"This is production: {prompt}"
+    confirm_name(connection, name, prompt, yes=flags["yes"], confirm=flags["confirm"])
     return True
 
 

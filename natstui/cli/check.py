@@ -1,4 +1,4 @@
-"""`natstui check`: test a connection step by step, or the requirements of an analysis."""
+"""`natstui check`: tests a connection step by step, or the requirements of an analysis."""
 
 from __future__ import annotations
 
@@ -44,50 +44,54 @@ def check(
     """
     if analysis:
         ctx.exit(_check_analysis(as_json=as_json))
-    ctx.exit(asyncio.run(_check(connection, as_json=as_json)))
+    ctx.exit(asyncio.run(_check_connection(connection, as_json=as_json)))
 
 
-async def _check(connection: Connection, *, as_json: bool) -> int:
+async def _check_connection(connection: Connection, *, as_json: bool) -> int:
     """Print every step; return the exit code of the last one that failed."""
     # Imported here for the sake of `--help`.
-    from natstui.jetstream.connection.check import check as check_steps
+    from natstui.jetstream.connection.check import check_connection
 
     exit_code = 0
-    async for step in check_steps(connection):
+    async for step in check_connection(connection):
         exit_code = step.error.exit_code if step.error else exit_code
-        _print_step(step.place, step.name, step.text, ok=step.error is None, as_json=as_json)
+        _print_step(step.place, step.name, step.text, is_ok=step.error is None, as_json=as_json)
     return exit_code
 
 
 def _check_analysis(*, as_json: bool) -> int:
     """Print the requirements of an analysis; return the exit code of the last one that failed."""
     exit_code = 0
-    for name, describe in (("Java", _java), ("Spark", _spark), ("memory", _memory)):
+    for name, describe in (
+        ("Java", _describe_java),
+        ("Spark", _describe_spark),
+        ("memory", _describe_memory),
+    ):
         error: NatstuiError | None = None
         try:
             text = describe()
-        except NatstuiError as raised:
-            error, text, exit_code = raised, str(raised), raised.exit_code
-        _print_step("analysis", name, text, ok=error is None, as_json=as_json)
+        except NatstuiError as raised_error:
+            error, text, exit_code = raised_error, str(raised_error), raised_error.exit_code
+        _print_step("analysis", name, text, is_ok=error is None, as_json=as_json)
     return exit_code
 
 
-def _java() -> str:
+def _describe_java() -> str:
     from natstui.analysis.spark.java import find_java
 
     java = find_java()
     return f"Java {java.version} of {java.origin}: {java.program}"
 
 
-def _spark() -> str:
+def _describe_spark() -> str:
     pyspark_spec = importlib.util.find_spec("pyspark")
     if pyspark_spec is None or pyspark_spec.origin is None:
         raise MissingExtra("analyze", "spark")
-    home = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark_spec.origin)
-    return f"pyspark {importlib.metadata.version('pyspark')}: {home}"
+    spark_home = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark_spec.origin)
+    return f"pyspark {importlib.metadata.version('pyspark')}: {spark_home}"
 
 
-def _memory() -> str:
+def _describe_memory() -> str:
     from natstui.analysis.defaults import MEMORY
 
     machine_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -97,9 +101,9 @@ def _memory() -> str:
     )
 
 
-def _print_step(location: str, name: str, text: str, *, ok: bool, as_json: bool) -> None:
+def _print_step(location: str, name: str, text: str, *, is_ok: bool, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"place": location, "step": name, "ok": ok, "text": text}))
+        click.echo(json.dumps({"place": location, "step": name, "ok": is_ok, "text": text}))
         return
-    mark = click.style("ok    ", fg="green") if ok else click.style("failed", fg="red")
+    mark = click.style("ok    ", fg="green") if is_ok else click.style("failed", fg="red")
     click.echo(f"{mark}  {location}  {name:<14}  {text}")

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from natstui.cli.offering import offering
+from natstui.cli.local_completion import create_completion
 from natstui.model.assets.buckets import KV, OBJECTS, is_bucket, key_of
 
 if TYPE_CHECKING:
     from natstui.jetstream.connection.client import Client
 
 _TIMEOUT_S = 1.0
-_MOST_NAMES = 5_000
+_MAX_NAMES = 5_000
 
 
-@offering
-def recordings(context: click.Context) -> list[str]:
+@create_completion
+def complete_recordings(context: click.Context) -> list[str]:
     """Return `last` and the recordings of the library that the flags name, the newest first."""
     from natstui.cli.sessions.options import library_folder
     from natstui.session.library import session_folders
@@ -30,15 +30,17 @@ def recordings(context: click.Context) -> list[str]:
     return ["last", *(session_folder.name for session_folder in session_folders(folder))]
 
 
-@offering
-def streams(context: click.Context) -> list[str]:
+@create_completion
+def complete_streams(context: click.Context) -> list[str]:
     """Return the streams of the server that the flags name; stops after 5,000."""
     return _request_names(context, lambda client: _read_names(client, "STREAM.NAMES", "streams"))
 
 
-@offering
-def consumers(context: click.Context) -> list[str]:
-    """Return the consumers of the typed stream; stops after 5,000; empty before one is typed."""
+@create_completion
+def complete_consumers(context: click.Context) -> list[str]:
+    """Return the consumers of the typed stream; stops after 5,000. Empty before a stream is
+    typed.
+    """
     stream = context.params.get("stream")
     if not isinstance(stream, str):
         return []
@@ -47,23 +49,25 @@ def consumers(context: click.Context) -> list[str]:
     )
 
 
-@offering
-def buckets(context: click.Context) -> list[str]:
+@create_completion
+def complete_buckets(context: click.Context) -> list[str]:
     """Return the key-value buckets of the server that the flags name, without their prefix."""
     names = _request_names(context, lambda client: _read_names(client, "STREAM.NAMES", "streams"))
     return [name.removeprefix(KV) for name in names if name.startswith(KV)]
 
 
-@offering
-def stores(context: click.Context) -> list[str]:
+@create_completion
+def complete_object_stores(context: click.Context) -> list[str]:
     """Return the object stores of the server that the flags name, without their prefix."""
     names = _request_names(context, lambda client: _read_names(client, "STREAM.NAMES", "streams"))
     return [name.removeprefix(OBJECTS) for name in names if name.startswith(OBJECTS)]
 
 
-@offering
-def keys(context: click.Context) -> list[str]:
-    """Return the keys of the typed bucket, deleted ones too, 5,000 at most; empty without one."""
+@create_completion
+def complete_keys(context: click.Context) -> list[str]:
+    """Return at most 5,000 keys of the typed bucket, with deleted keys; empty before a bucket is
+    typed.
+    """
     bucket = context.params.get("bucket")
     if not isinstance(bucket, str) or not is_bucket(bucket):
         return []
@@ -82,12 +86,12 @@ def _request_names(
     flags = {name: context.params.get(name) for name in ("context", "profile", "config")}
     servers = ",".join(context.params.get("server") or ()) or None
     _, connection = ConnectionFlags(server=servers, **flags).resolve()
-    impatient_connection = dataclasses.replace(
+    short_timeout_connection = dataclasses.replace(
         connection, connect_timeout_s=_TIMEOUT_S, request_timeout_s=_TIMEOUT_S
     )
 
     async def run() -> list[str]:
-        client = await connect(impatient_connection)
+        client = await connect(short_timeout_connection)
         try:
             return await read_names(client)
         finally:
@@ -96,11 +100,11 @@ def _request_names(
     return asyncio.run(run())
 
 
-async def _read_names(client: Client, verb: str, list_field: str) -> list[str]:
+async def _read_names(client: Client, api_verb: str, list_field: str) -> list[str]:
     names: list[str] = []
-    async for page in client.pages(verb):
+    async for page in client.pages(api_verb):
         names += json.loads(page).get(list_field) or ()
-        if len(names) >= _MOST_NAMES:
+        if len(names) >= _MAX_NAMES:
             break
     return names
 
@@ -108,13 +112,13 @@ async def _read_names(client: Client, verb: str, list_field: str) -> list[str]:
 async def _read_keys(client: Client, bucket: str) -> list[str]:
     info = await client.request(f"STREAM.INFO.{KV}{bucket}", {"subjects_filter": ">"})
     subject_counts = json.loads(info)["state"].get("subjects") or {}
-    return sorted(map(key_of, subject_counts))[:_MOST_NAMES]
+    return sorted(map(key_of, subject_counts))[:_MAX_NAMES]
 
 
-stream_argument = click.argument("name", shell_complete=streams)
+stream_argument = click.argument("name", shell_complete=complete_streams)
 """The argument NAME of a command about a stream."""
-stream_of_consumer_argument = click.argument("stream", shell_complete=streams)
-consumer_argument = click.argument("name", shell_complete=consumers)
+stream_of_consumer_argument = click.argument("stream", shell_complete=complete_streams)
+consumer_argument = click.argument("name", shell_complete=complete_consumers)
 """The argument NAME of a command about a consumer of STREAM."""
-session_argument = click.argument("session", shell_complete=recordings)
+session_argument = click.argument("session", shell_complete=complete_recordings)
 """The argument SESSION of a command about a recording."""

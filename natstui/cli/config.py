@@ -27,7 +27,7 @@ def config(flags: ConnectionFlags, *, wants_path: bool, example: bool, as_json: 
     other commands would use with the same flags.
     """
     # Imported here for the sake of `--help`: reading settings costs a third of a second.
-    from natstui.config.effective import effective
+    from natstui.config.effective import effective_settings
     from natstui.config.example import example_text
 
     if example:
@@ -37,7 +37,7 @@ def config(flags: ConnectionFlags, *, wants_path: bool, example: bool, as_json: 
     if wants_path:
         click.echo(str(loaded_settings.file))
         return
-    rows = effective(loaded_settings, flags.connection_names())
+    rows = effective_settings(loaded_settings, flags.connection_names())
     if as_json:
         for key, value, origin in rows:
             click.echo(json.dumps({"key": key, "value": value, "origin": origin}))
@@ -45,7 +45,7 @@ def config(flags: ConnectionFlags, *, wants_path: bool, example: bool, as_json: 
         _print_table(rows)
 
 
-_WIDEST_CELLS = 60
+_MAX_COLUMN_CELLS = 60
 
 
 def _print_table(rows: Iterable[tuple[str, Any, str]]) -> None:
@@ -56,6 +56,6 @@ def _print_table(rows: Iterable[tuple[str, Any, str]]) -> None:
         (key, "-" if value in (None, {}) else clean_line(toml_value(value)), clean_line(origin))
         for key, value, origin in rows
     ]
-    widths = [min(max(len(row[column]) for row in table), _WIDEST_CELLS) for column in (0, 1)]
+    widths = [min(max(len(row[column]) for row in table), _MAX_COLUMN_CELLS) for column in (0, 1)]
     for key, value, origin in table:
         click.echo(f"{key:{widths[0]}}  {value:{widths[1]}}  {origin}")

@@ -1,4 +1,4 @@
-"""Running the work of a command on a connection, with a progress line when it takes long."""
+"""Runs the work of a command on a connection, with a progress line if it lasts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from natstui.jetstream.connection.link import OnLink
 
 T = TypeVar("T")
 
-_SHOWN_AFTER_S = 1.0
+_SHOW_AFTER_S = 1.0
 """How long a command waits before it shows a progress line."""
 
 
@@ -23,21 +23,21 @@ def run_connected(
     connection: Connection,
     work: Callable[[Client], Awaitable[T]],
     *,
-    prints: bool = False,
+    work_prints: bool = False,
     on_link: OnLink | None = None,
 ) -> T:
     """Connect, return the result of the work, and close.
 
-    `prints`: the work itself writes to the terminal, so only connecting shows a progress line.
-    `on_link` is called for every change of the connection. Raises ConnectionFailed, and the errors
-    of the work.
+    `work_prints`: the work itself writes to the terminal, so only connecting shows a progress
+    line. `on_link` is called for every change of the connection. Raises ConnectionFailed, and the
+    errors of the work.
     """
 
     async def run() -> T:
-        async with progress_shown():
+        async with show_waiting_time():
             client = await connect(connection, on_link=on_link)
         try:
-            async with progress_shown(is_shown=not prints):
+            async with show_waiting_time(is_shown=not work_prints):
                 return await work(client)
         finally:
             await client.close()
@@ -47,12 +47,12 @@ def run_connected(
 
 async def await_with_progress(work: Awaitable[T]) -> T:
     """Return the result of the work; after a second, a terminal shows for how long it runs."""
-    async with progress_shown():
+    async with show_waiting_time():
         return await work
 
 
 @asynccontextmanager
-async def progress_shown(*, is_shown: bool = True) -> AsyncIterator[None]:
+async def show_waiting_time(*, is_shown: bool = True) -> AsyncIterator[None]:
     """Show on a terminal at stderr for how long the block has been running, from 1 s on.
 
     Nothing is shown without `is_shown`, or if stderr is no terminal.
@@ -69,9 +69,9 @@ async def progress_shown(*, is_shown: bool = True) -> AsyncIterator[None]:
 
 
 async def _show_seconds() -> None:
-    """Count seconds on one line until it is cancelled, then clear the line."""
-    await asyncio.sleep(_SHOWN_AFTER_S)
-    start_s = asyncio.get_running_loop().time() - _SHOWN_AFTER_S
+    """Count seconds on one line until cancelled, then clear the line."""
+    await asyncio.sleep(_SHOW_AFTER_S)
+    start_s = asyncio.get_running_loop().time() - _SHOW_AFTER_S
     with TerminalLine() as line:
         while True:
             waited_s = asyncio.get_running_loop().time() - start_s

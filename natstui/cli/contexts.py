@@ -11,11 +11,11 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.json_line import print_json
-from natstui.cli.offering import contexts
-from natstui.cli.sections import Edit, Group
+from natstui.cli.local_completion import complete_contexts
+from natstui.cli.sections import EditCommand, Group
 from natstui.cli.text_table import Column, stdout_width, table
-from natstui.errors import NatstuiError, Refused, UsageError
-from natstui.files import MOST_LINE_BYTES, read_stdin_line
+from natstui.errors import ActionRefused, NatstuiError, UsageError
+from natstui.files import MAX_LINE_BYTES, read_stdin_line
 
 _FIELD_FLAGS = (
     ("description", ("--description",), "What it is."),
@@ -42,8 +42,8 @@ _FIELD_FLAGS = (
     ("color_scheme", ("--colour", "--colors"), "Colour of tables and of the screen."),
 )
 """Field of the file, its flags, its meaning."""
-_NAME = click.argument("name", shell_complete=contexts)
-_JSON = click.option("--json", "-j", "as_json", is_flag=True, help="Answer in JSON.")
+_name_argument = click.argument("name", shell_complete=complete_contexts)
+_json_flag = click.option("--json", "-j", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group(cls=Group)
@@ -52,7 +52,9 @@ def context() -> None:
 
 
 def _field_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add a flag for each field to a command; it gets them as `field_NAME`, None without one."""
+    """Add a flag for each field to a command, which gets it as `field_NAME`, None if it is not
+    typed.
+    """
     tls_option = click.option("--tlsfirst/--no-tlsfirst", "field_tls_first", default=None,
                           help="Do the TLS handshake before the NATS protocol.")  # fmt: skip
     command = tls_option(command)
@@ -65,10 +67,10 @@ def _field_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--json", "-j", "as_json", is_flag=True, help="One JSON object per context.")
 def list_contexts(as_json: bool) -> None:
     """List the contexts; * marks the selected one."""
-    from natstui.config.contexts import known_contexts, selected_context
+    from natstui.config.contexts import list_contexts, selected_context
 
     selected_name = selected_context()
-    rows = [_context_row(name, is_selected=name == selected_name) for name in known_contexts()]
+    rows = [_context_row(name, is_selected=name == selected_name) for name in list_contexts()]
     if as_json:
         for row in rows:
             click.echo(json.dumps(row))
@@ -88,8 +90,8 @@ _SHOWN_FIELDS = ("name", "servers", "identity", "description")
 
 
 def _context_row(name: str, *, is_selected: bool) -> dict[str, object]:
-    """Return the printable fields of a context: without secrets, and without those in an
-    address.
+    """Return the fields of a context to print, without secrets, also without those in
+    addresses.
     """
     from natstui.config.contexts import read_fields
 
@@ -120,9 +122,9 @@ def _context_row(name: str, *, is_selected: bool) -> dict[str, object]:
 @click.argument("name")
 @_field_options
 @click.option("--select", is_flag=True, help="Select it too.")
-@_JSON
+@_json_flag
 def add(name: str, select: bool, as_json: bool, **flags: Any) -> None:
-    """Create the context NAME. A secret is a reference (env://NAME), or - asks for it."""
+    """Create the context NAME. A secret is a reference (env://NAME), or - prompts for it."""
     from natstui.config.contexts import select_context, write_context
 
     fields = _typed_fields(flags)
@@ -131,13 +133,13 @@ def add(name: str, select: bool, as_json: bool, **flags: Any) -> None:
     path = write_context(name, fields, new=True)
     if select:
         select_context(name)
-    _print_result(as_json, f"made {path}", name=name, file=str(path), selected=select)
+    _print_result(as_json, f"created {path}", name=name, file=str(path), selected=select)
 
 
-@context.command(cls=Edit)
-@_NAME
+@context.command(cls=EditCommand)
+@_name_argument
 @_field_options
-@_JSON
+@_json_flag
 def edit(name: str, as_json: bool, **flags: Any) -> None:
     """Change fields of the context NAME. An empty text removes a field."""
     from natstui.config.contexts import write_context
@@ -150,8 +152,8 @@ def edit(name: str, as_json: bool, **flags: Any) -> None:
 
 
 @context.command()
-@_NAME
-@_JSON
+@_name_argument
+@_json_flag
 def select(name: str, as_json: bool) -> None:
     """Select the context NAME. For the NATS CLI and for natstui."""
     from natstui.config.contexts import select_context
@@ -162,19 +164,21 @@ def select(name: str, as_json: bool) -> None:
 
 
 @context.command()
-@_NAME
-@click.option("--force", "-f", "--yes", "force", is_flag=True, help="Do not ask.")
-@_JSON
+@_name_argument
+@click.option("--force", "-f", "--yes", "force", is_flag=True, help="Do not prompt.")
+@_json_flag
 def rm(name: str, force: bool, as_json: bool) -> None:
     """Delete the context NAME. The selected one cannot be deleted."""
     from natstui.config.contexts import remove_context
 
     if not force:
         if not sys.stdin.isatty():
-            raise Refused(f"not confirmed: this will remove the context {clean_line(name)}; -f")
+            raise ActionRefused(
+                f"not confirmed: this will remove the context {clean_line(name)}; -f"
+            )
         prompt = f"Type {clean_line(name)} to remove it"
         if click.prompt(prompt, err=True, default="", show_default=False) != name:
-            raise Refused("not confirmed: nothing was changed")
+            raise ActionRefused("not confirmed: nothing was changed")
     remove_context(name)
     _print_result(as_json, f"removed {name}", name=name)
 
@@ -187,7 +191,9 @@ def _print_result(as_json: bool, text: str, **fields: object) -> None:
 
 
 def _typed_fields(flags: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of the given flags; prompts for a secret of -, without showing it."""
+    """Return the fields of the typed flags; prompts for a secret typed as `-`, without showing
+    it.
+    """
     from natstui.config.contexts import SECRET_FIELDS
 
     fields = {
@@ -204,7 +210,7 @@ def _read_secret(name: str) -> str:
         typed_secret: str = click.prompt(name.replace("_", " "), hide_input=True, err=True)
         return typed_secret
     try:
-        line = read_stdin_line(MOST_LINE_BYTES).decode()
+        line = read_stdin_line(MAX_LINE_BYTES).decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"{name}: the text on stdin is not UTF-8") from error
     except OSError as error:

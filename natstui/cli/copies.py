@@ -1,4 +1,4 @@
-"""`natstui messages copy`: messages of a stream or a file, each once, elsewhere."""
+"""`natstui messages copy`: copies messages of a stream or a file, each once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from natstui.clean import clean_json, clean_line
-from natstui.cli.complete import streams
+from natstui.cli.complete import complete_streams
 from natstui.cli.core.options import parse_optional_time
 from natstui.cli.manage.names import parse_name
 from natstui.cli.manage.writing import (
@@ -32,25 +32,25 @@ from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.copying.account import Account, State, StateFile
 from natstui.jetstream.messages.copying.copy import (
-    MOST_SUBJECTS,
+    MAX_SUBJECTS,
     Copy,
     Counts,
     Pace,
     Target,
     count_copy,
-    remembering_s,
+    read_duplicate_window_s,
     send_copy,
     write_copy,
 )
-from natstui.jetstream.messages.copying.losses import copy_changes, copy_loss
-from natstui.jetstream.messages.copying.selection import Selection, Wanted, select
+from natstui.jetstream.messages.copying.losses import describe_changed_keys, describe_copy_loss
+from natstui.jetstream.messages.copying.selection import Selection, SelectionRequest, select
 from natstui.jetstream.messages.copying.window import WINDOW_MARGIN
 from natstui.model.assets.subjects import is_subject
 from natstui.model.records.copies import Drop
-from natstui.paths import user_path
+from natstui.paths import expand_user_path
 from natstui.units import bytes_text, counted, parse_count
 
-_SHOWN_EVERY_S = 0.2
+_SHOW_INTERVAL_S = 0.2
 _SOURCE_OPTIONS = (
     click.option("--from-file", metavar="FILE",
         help="Read the messages from a file instead of a stream; - is stdin."),
@@ -96,14 +96,16 @@ _MODE_OPTIONS = (
 
 
 def copy_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the flags of source, target and mode of a copy to a command, each as an argument."""
+    """Add the flags of source, target and mode of a copy to a command, which gets each as an
+    argument.
+    """
     for option in reversed((*_SOURCE_OPTIONS, *_TARGET_OPTIONS, *_MODE_OPTIONS)):
         command = option(command)
     return command
 
 
-def parse_selection(stream: str, flags: dict[str, Any]) -> Wanted:
-    """Return the messages of a stream that the flags select.
+def parse_selection(stream: str, flags: dict[str, Any]) -> SelectionRequest:
+    """Return the selection of messages of a stream that the flags describe.
 
     Reads the recordings of `--session`. Raises UsageError for invalid or conflicting flags,
     SessionError for a recording that cannot be read.
@@ -117,7 +119,7 @@ def parse_selection(stream: str, flags: dict[str, Any]) -> Wanted:
         if not is_subject(subject):
             raise UsageError(f"--subject: {subject!r} is not a valid subject")
     consumer = parse_name(flags[consumer_flags[0]]) if consumer_flags else None
-    selection = Wanted(
+    selection = SelectionRequest(
         parse_name(stream), flags["subjects"], flags["from_seq"], flags["to_seq"],
         _parse_time_us(flags["since"], "--since"), _parse_time_us(flags["until"], "--until"),
         consumer,
@@ -128,7 +130,7 @@ def parse_selection(stream: str, flags: dict[str, Any]) -> Wanted:
         recorded_drops = _read_recorded_drops(
             flags["sessions"], flags["settings"], selection.stream, consumer
         )
-        return dataclasses.replace(selection, recorded=recorded_drops)
+        return dataclasses.replace(selection, recorded_drops=recorded_drops)
     return selection
 
 
@@ -150,31 +152,34 @@ def _parse_time_us(text: str | None, option: str) -> int | None:
 def _read_recorded_drops(
     names: tuple[str, ...], settings: Any, stream: str, consumer: str
 ) -> tuple[Drop, ...]:
-    """Return the messages that recordings report as dropped; raises SessionError."""
+    """Return the messages that recordings report as dropped after max deliver; raises
+    SessionError.
+    """
     # Imported here: they take a third of the start of a copy, and few copies read recordings.
-    from natstui.session.library import find, sessions_folder
-    from natstui.session.read.given_up import recorded_give_ups
+    from natstui.session.library import find_session, sessions_folder
+    from natstui.session.read.max_deliver import read_dropped_messages
     from natstui.session.read.recording import Recording
 
-    dropped, uncounted_count = list[Drop](), 0
+    all_drops, uncounted_count = list[Drop](), 0
     for name in names:
-        recording = Recording(find(sessions_folder(settings.session), name))
-        session_drops, session_uncounted_count = recorded_give_ups(recording, stream, consumer)
-        dropped, uncounted_count = (
-            dropped + session_drops,
+        recording = Recording(find_session(sessions_folder(settings.session), name))
+        session_drops, session_uncounted_count = read_dropped_messages(recording, stream, consumer)
+        all_drops, uncounted_count = (
+            all_drops + session_drops,
             uncounted_count + session_uncounted_count,
         )
     if uncounted_count:
-        text = counted(f"{uncounted_count:,}", "announcement")
+        text = counted(f"{uncounted_count:,}", "advisory")
         warning = f"{text} arrived so fast that the recording has only their count"
         click.echo(f"natstui: {warning}: their sequences are not known", err=True)
-    return tuple(dropped)
+    return tuple(all_drops)
 
 
 def parse_target(flags: dict[str, Any]) -> Target:
-    """Return the target of a copy: stream, subject maps and kind of message ids.
+    """Return the target of a copy: stream, subject mappings and kind of message ids.
 
-    Raises UsageError if there is no target, several exclude each other, or a map is invalid.
+    Raises UsageError if there is no target, if targets exclude each other, or for an invalid
+    mapping.
     """
     subject, stream = flags["to_subject"], flags["to_stream"]
     if flags["to_file"] and (subject or stream or flags["to_context"]):
@@ -183,21 +188,23 @@ def parse_target(flags: dict[str, Any]) -> Target:
         raise UsageError(
             "the target is missing: use --to-subject, --to-stream, --to-context or --to-file"
         )
-    maps = []
+    subject_mappings = []
     for text in flags["maps"]:
         source, colon, target_name = text.partition(":")
         if not colon or not source or not target_name:
             raise UsageError(f"--map {text!r}: write it as FROM:TO")
-        maps.append((source, target_name))
+        subject_mappings.append((source, target_name))
     if subject:
-        maps.append((">", subject))
-    target = Target(parse_name(stream) if stream else None, tuple(maps), flags["ids"])
+        subject_mappings.append((">", subject))
+    target = Target(parse_name(stream) if stream else None, tuple(subject_mappings), flags["ids"])
     target.check()
     return target
 
 
 def parse_copy_pace(flags: dict[str, Any]) -> Pace:
-    """Return the pace: messages per second, or the original pauses; raises UsageError."""
+    """Return the pace: messages per second, or the original pauses; raises UsageError for an
+    invalid rate.
+    """
     try:
         text = flags["rate"]
         msgs_per_s = parse_count(text.removesuffix("/s")) if text else None
@@ -211,16 +218,17 @@ def parse_copy_pace(flags: dict[str, Any]) -> Pace:
 def target_connection(
     connection_flags: ConnectionFlags, name: str | None, connection: Connection
 ) -> Connection:
-    """Return the connection of the context `name`; the source's own `connection` without one.
+    """Return the connection of the context `name`; if `name` is None, `connection`, that of the
+    source.
 
-    `read_only` and `production` of the settings in `connection_flags` hold for it too. Raises
-    UsageError for an unknown context.
+    `read_only` and `production` of the settings in `connection_flags` apply to the returned
+    connection, too. Raises UsageError for an unknown context.
     """
     if name is None:
         return connection
-    from natstui.config.target import context_alone
+    from natstui.config.target import context_connection
 
-    return context_alone(connection_flags.load(), name)
+    return context_connection(connection_flags.load(), name)
 
 
 def copy_identity(
@@ -239,7 +247,7 @@ def copy_identity(
 
 
 @command()
-@click.argument("name", metavar="[STREAM]", required=False, shell_complete=streams)
+@click.argument("name", metavar="[STREAM]", required=False, shell_complete=complete_streams)
 @copy_options
 @change_flags
 @connection_flags
@@ -256,11 +264,11 @@ def copy(flags: ConnectionFlags, name: str | None, **options: Any) -> None:
         raise UsageError("--dry-run counts what would be sent; --to-file sends nothing")
     if options["from_file"] == "-":
         options["from_file"] = "/dev/stdin"
-    task = _CopyCommand(flags, name, options)
+    copy_run = _CopyRun(flags, name, options)
     if options["dry_run"]:
-        task.count()
+        copy_run.count()
     else:
-        task.run()
+        copy_run.run()
 
 
 @click.group(cls=Group)
@@ -271,8 +279,8 @@ def messages() -> None:
 messages.add_command(copy)
 
 
-class _CopyCommand:
-    """A copy, from its flags to its account."""
+class _CopyRun:
+    """One run of the command: reads its flags, copies or counts, and prints the result."""
 
     def __init__(
         self, connection_flags: ConnectionFlags, name: str | None, flags: dict[str, Any]
@@ -282,23 +290,22 @@ class _CopyCommand:
         settings, connection = connection_flags.resolve()
         flags = {**flags, "settings": settings}
         self._flags, self._source = flags, connection
-        self._wanted = None if name is None else parse_selection(name, flags)
+        self._requested_selection = None if name is None else parse_selection(name, flags)
         self._target = target_connection(connection_flags, flags["to_context"], connection)
         self._requested_copy = Copy(parse_target(flags), pace=parse_copy_pace(flags))
         self._state_file = StateFile(copy_identity(flags, name, connection))
         self._current_copy: Copy | None = None
         self._is_loss_confirmed = False
-        self._counted: Selection | None = None
-        """The selection that was counted first, before a question."""
-        self._stop = StopEvent()
+        self._counted_selection: Selection | None = None
+        """The first selection, which was counted before the prompt."""
+        self._stop_event = StopEvent()
 
     @property
     def _name_to_type(self) -> str:
         """Return the name to type in production: of the target, or of the copied stream."""
-        return str(
-            self._flags["to_stream"] or self._flags["to_subject"]
-            or (self._wanted.stream if self._wanted else self._flags["from_file"])
-        )  # fmt: skip
+        selection = self._requested_selection
+        source = selection.stream if selection else self._flags["from_file"]
+        return str(self._flags["to_stream"] or self._flags["to_subject"] or source)
 
     def count(self) -> None:
         """Print which messages would be copied."""
@@ -308,10 +315,10 @@ class _CopyCommand:
             print_counts(await count_copy(source, writer.client, selection), selection,
                          as_json=self._flags["as_json"])  # fmt: skip
 
-        run_with_writer(self._target, True, self._with_source(work), prints=True)
+        run_with_writer(self._target, True, self._connect_source(work), work_prints=True)
 
     def run(self) -> None:
-        """Copy, and print the result of every message; raises the error that ended it."""
+        """Copy, and print what happened to the messages; raises the error that ended the copy."""
         failure: NatstuiError | None = None
         try:
             self._copy()
@@ -330,7 +337,7 @@ class _CopyCommand:
         account = self._current_copy.account
         if account.is_stopped:
             raise Interrupted(
-                "the copy was stopped; --resume continues it", self._stop.signal_number
+                "the copy was stopped; --resume continues it", self._stop_event.signal_number
             )
         if account.not_kept and not self._is_loss_confirmed:
             raise RequestFailed("the target acknowledged copies and did not keep them")
@@ -339,7 +346,7 @@ class _CopyCommand:
         if account.no_longer_there and not account.may_be_consumed:
             raise RequestFailed(
                 "the target does not have all messages any more that it stored before: a copy "
-                "made after its duplicate window stores them again"
+                "after its duplicate window stores them again"
             )
         if account.removed_seqs:
             first_seq, last_seq = account.removed_seqs
@@ -351,47 +358,55 @@ class _CopyCommand:
     def _copy(self) -> None:
         if self._flags["to_file"]:
             run_with_writer(
-                self._source, True, lambda writer: self._write_file(writer.client), prints=True
+                self._source,
+                True,
+                lambda writer: self._write_file(writer.client),
+                work_prints=True,
             )
             return
 
         async def work(writer: Writer, confirmed_name: str | None) -> None:
-            await self._with_source(lambda source, _: self._send(source, writer, confirmed_name))(
-                writer
-            )
+            await self._connect_source(
+                lambda source, _: self._send(source, writer, confirmed_name)
+            )(writer)
 
         write_confirmed(self._target, self._flags, work)
 
     async def _write_file(self, source: Client) -> None:
         copy_ = self._current_copy = await self._prepare_copy(source, self._read_state())
-        with TerminalLine(_SHOWN_EVERY_S) as line:
+        with TerminalLine(_SHOW_INTERVAL_S) as line:
             copy_.on_progress = partial(_show_progress, line)
-            self._stop = stopped_by_signal()
-            await write_copy(source, copy_, user_path(self._flags["to_file"]), self._stop)
-
-    async def _send(self, source: Client, writer: Writer, confirmed_name: str | None) -> None:
-        writer.check(self._name_to_type, confirmed_name)
-        state = self._read_state()
-        copy_ = await self._prepare_copy(source, state)
-        loss_text = await copy_loss(source, writer.client, copy_)
-        changes_text = await copy_changes(source, writer.client, copy_)
-        loses = " and ".join(filter(None, (loss_text, changes_text))) or None
-        writer.check(self._name_to_type, confirmed_name, loses=loses)
-        self._is_loss_confirmed = loss_text is not None
-        if state is not None and state.unknown_msgs:
-            await self._check_safe(writer.client, copy_, state)
-        self._current_copy = copy_
-        with TerminalLine(_SHOWN_EVERY_S) as line:
-            copy_.on_progress = partial(_show_progress, line)
-            self._stop = stopped_by_signal()
-            await send_copy(
-                source, writer, copy_, (self._name_to_type, confirmed_name), self._stop
+            self._stop_event = stopped_by_signal()
+            await write_copy(
+                source, copy_, expand_user_path(self._flags["to_file"]), self._stop_event
             )
 
-    def _with_source(
+    async def _send(self, source: Client, writer: Writer, confirmed_name: str | None) -> None:
+        writer.check_allowed(self._name_to_type, confirmed_name)
+        state = self._read_state()
+        copy_ = await self._prepare_copy(source, state)
+        loss_text = await describe_copy_loss(source, writer.client, copy_)
+        changes_text = await describe_changed_keys(source, writer.client, copy_)
+        losses_text = " and ".join(filter(None, (loss_text, changes_text))) or None
+        writer.check_allowed(self._name_to_type, confirmed_name, loses=losses_text)
+        self._is_loss_confirmed = loss_text is not None
+        if state is not None and state.unknown_msgs:
+            await self._check_duplicates(writer.client, copy_, state)
+        self._current_copy = copy_
+        with TerminalLine(_SHOW_INTERVAL_S) as line:
+            copy_.on_progress = partial(_show_progress, line)
+            self._stop_event = stopped_by_signal()
+            await send_copy(
+                source, writer, copy_, (self._name_to_type, confirmed_name), self._stop_event
+            )
+
+    def _connect_source(
         self, work: Callable[[Client, Writer], Awaitable[None]]
     ) -> Callable[[Writer], Awaitable[None]]:
-        """Return the work with a connection to the source too, if that is another system."""
+        """Return `work` with a client of the source as its first argument.
+
+        The client has a connection of its own if the source is another system than the target.
+        """
 
         async def run(writer: Writer) -> None:
             async with AsyncExitStack() as stack:
@@ -407,19 +422,19 @@ class _CopyCommand:
         prepared_copy = dataclasses.replace(
             self._requested_copy, state=state, file=self._state_file
         )
-        if self._wanted is None:
-            prepared_copy.from_file = user_path(self._flags["from_file"])
+        if self._requested_selection is None:
+            prepared_copy.from_file = expand_user_path(self._flags["from_file"])
             return prepared_copy
-        selection = await select(source, self._wanted)
-        # What was stored since it was counted for the question, or since the stopped copy began,
+        selection = await select(source, self._requested_selection)
+        # What was stored since it was counted for the prompt, or since the stopped copy began,
         # is not copied; what was removed since then is missing.
-        begun = state or self._counted
-        if begun is not None:
+        earlier_range = state or self._counted_selection
+        if earlier_range is not None:
             selection = dataclasses.replace(
-                selection, begin_seq=begun.begin_seq, end_seq=begun.end_seq,
-                lacking_count=begun.lacking_count,
+                selection, begin_seq=earlier_range.begin_seq, end_seq=earlier_range.end_seq,
+                lacking_count=earlier_range.lacking_count,
             )  # fmt: skip
-        self._counted = self._counted or selection
+        self._counted_selection = self._counted_selection or selection
         if selection.remark:
             click.echo(clean_line(f"natstui: {selection.remark}"), err=True)
         prepared_copy.selection = selection
@@ -436,13 +451,14 @@ class _CopyCommand:
             return None
         return state
 
-    async def _check_safe(self, target: Client, copy_: Copy, state: State) -> None:
-        """Raise UsageError if messages in flight may be stored already and could be stored
-        again.
+    async def _check_duplicates(self, target: Client, copy_: Copy, state: State) -> None:
+        """Raise UsageError if messages that were in flight may be stored twice.
+
+        That is if the target may have forgotten their ids; not checked with `--accept-duplicates`.
         """
         if self._flags["accept_duplicates"]:
             return
-        ids_kept_s = await remembering_s(target, copy_)
+        ids_kept_s = await read_duplicate_window_s(target, copy_)
         if state.age_s <= ids_kept_s * WINDOW_MARGIN:
             return
         left_msgs = state.end_seq - state.first_seq + 1
@@ -465,7 +481,7 @@ def _show_progress(line: TerminalLine, account: Account, waiting_for: str) -> No
 def print_account(copy: Copy, *, as_json: bool) -> None:
     """Print what happened to the messages of a copy: a line per count, or one JSON object.
 
-    That is how many were read, acknowledged, duplicate, refused or unknown, and why.
+    The counts are the messages read, acknowledged, duplicate, refused or unknown, with reasons.
     """
     account = copy.account
     if as_json:
@@ -479,9 +495,7 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
     range_text = f", {account.first_seq}…{account.last_seq}" if account.first_seq else ""
     size = bytes_text(account.payload_bytes)
     click.echo(clean_line(f"{account.read_msgs:,} read from {copy.name}{range_text}, {size}"))
-    confirmed_text = (
-        f" ({account.confirmed_msgs:,} asked for twice)" if account.confirmed_msgs else ""
-    )
+    confirmed_text = f" ({account.confirmed_msgs:,} sent twice)" if account.confirmed_msgs else ""
     for count, text in (
         (account.acknowledged_msgs, f"acknowledged{confirmed_text}"),
         (account.not_kept.total(), "of these not kept by the target"),
@@ -489,7 +503,7 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
         (account.no_longer_there.total(), "stored before, and not there any more"),
         (account.refused_msgs, "refused"),
         (account.unknown_msgs, "unknown: sent, but no reply"),
-        (account.gone_msgs, "gone: removed from the stream before they were read"),
+        (account.gone_msgs, "removed from the stream before they were read"),
         (account.without_rollup_msgs, "sent without their headers of a roll-up or schedule"),
     ):
         if count or text.startswith(("acknowledged", "duplicates", "refused")):
@@ -506,9 +520,9 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
 
 
 def print_counts(counts: Counts, copy: Copy, *, as_json: bool) -> None:
-    """Print which messages a copy would send: a table by subject, or one JSON object.
+    """Print how many messages a copy would send: a table by subject, or one JSON object.
 
-    The total is printed to stderr, if not in JSON.
+    With a table, the total is printed to stderr.
     """
     if as_json:
         result = dataclasses.asdict(counts)
@@ -519,14 +533,18 @@ def print_counts(counts: Counts, copy: Copy, *, as_json: bool) -> None:
         ("SUBJECT", "STORED IN", "MESSAGES"),
         [
             (subject, counts.streams.get(subject) or "no stream", f"{count:,}")
-            for subject, count in counts.subjects.most_common(MOST_SUBJECTS)
+            for subject, count in counts.subjects.most_common(MAX_SUBJECTS)
         ],
         text_columns_count=2,
     )
-    more_subjects = len(counts.subjects) - MOST_SUBJECTS
+    more_subjects_count = len(counts.subjects) - MAX_SUBJECTS
     range_text = f", {counts.first_seq}…{counts.last_seq}" if counts.first_seq else ""
     text = f"{counted(f'{counts.messages:,}', 'message')} of {copy.name}{range_text}"
     text += f", {bytes_text(counts.payload_bytes)}; nothing was sent"
-    text += f"; {counted(f'{more_subjects:,}', 'more subject')}" if more_subjects > 0 else ""
-    text += f"; {counts.gone:,} are gone" if counts.gone else ""
+    text += (
+        f"; {counted(f'{more_subjects_count:,}', 'more subject')}"
+        if more_subjects_count > 0
+        else ""
+    )
+    text += f"; {counts.gone:,} are removed" if counts.gone else ""
     click.echo(clean_line(f"natstui: {text}"), err=True)

@@ -1,4 +1,4 @@
-"""`natstui demo`: a cluster and a busy shop of its own, and the viewer on it."""
+"""`natstui demo`: starts a cluster with a busy shop, and the viewer on it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from typing import IO
 
 import click
 
-from natstui.children import own_program
+from natstui.children import module_command
 from natstui.cli.options import WrittenPath
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import TerminalLine
 from natstui.engine.stopping import ending_signals
-from natstui.errors import BrokerFailed, UsageError
+from natstui.errors import EmbeddedServerFailed, UsageError
 from natstui.files import write_failure
 from natstui.jetstream.testbed.broker import server_binary
-from natstui.paths import private_folder
+from natstui.paths import create_private_folder
 
 _STOP_TIMEOUT_S = 10.0
 _CHECK_INTERVAL_S = 0.05
@@ -37,67 +37,72 @@ class Shop:
     """A running demo shop."""
 
     url: str
-    """Address of one server, which tells clients the others."""
+    """Address of one server, which sends clients the addresses of the others."""
     system: Mapping[str, str]
     """Settings of its system account, as environment variables."""
 
 
 @contextmanager
-def running_shop(store: Path | None) -> Iterator[Shop]:
+def run_shop(store: Path | None) -> Iterator[Shop]:
     """Run cluster and traffic in a child process until the block ends; yields the running shop.
 
-    `store` is the folder of its streams; None: a temporary one, deleted at the end. The child ends
-    with its stdin, so also when this process is killed. Raises MissingExtra without nats-server,
-    UsageError if `store` cannot be written, BrokerFailed if the shop does not start.
+    `store` is the folder of its streams; None: a temporary folder, deleted at the end. The child
+    ends when its stdin is closed, so also when this process is killed. Raises MissingExtra without
+    nats-server, UsageError if `store` cannot be written, EmbeddedServerFailed if the shop does not
+    start.
     """
     server_binary()
     store_arguments = [] if store is None else [str(_writable_folder(store))]
-    scratch = tempfile.mkdtemp(prefix="natstui-demo-")
-    arguments = own_program("natstui.jetstream.testbed.shop.process", scratch, *store_arguments)
+    scratch_folder = tempfile.mkdtemp(prefix="natstui-demo-")
+    arguments = module_command(
+        "natstui.jetstream.testbed.shop.process", scratch_folder, *store_arguments
+    )
     try:
-        with Path(scratch, "demo.log").open("wb") as log:
+        with Path(scratch_folder, "demo.log").open("wb") as log:
             process = subprocess.Popen(
                 arguments,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 # Everything temporary then lies in one folder, which both processes can remove.
-                env={**os.environ, "TMPDIR": scratch},
+                env={**os.environ, "TMPDIR": scratch_folder},
                 # Ctrl-C is for the viewer; the child ends with its stdin.
                 start_new_session=True,
             )
         try:
-            yield _wait_until_ready(process, Path(scratch))
+            yield _wait_until_ready(process, Path(scratch_folder))
         finally:
-            _stop(process)
+            _stop_process(process)
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(scratch_folder, ignore_errors=True)
 
 
 def _writable_folder(store: Path) -> Path:
-    """Return the folder of the store, created if missing."""
+    """Return the folder of the store, created if missing; raises UsageError if it is not
+    writable.
+    """
     try:
-        private_folder(store)
+        create_private_folder(store)
         with tempfile.TemporaryFile(dir=store):
             return store.resolve()
     except OSError as error:
         raise write_failure(store, error) from error
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], scratch: Path) -> Shop:
-    """Wait until the shop is ready and return it; raises BrokerFailed with the reason."""
+def _wait_until_ready(process: subprocess.Popen[bytes], scratch_folder: Path) -> Shop:
+    """Wait until the shop is ready and return it; raises EmbeddedServerFailed with the reason."""
     assert process.stdout is not None
     _wait_for_output(process.stdout)
     line = process.stdout.readline()
     if not line:
-        log = scratch / "demo.log"
+        log = scratch_folder / "demo.log"
         log_lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-        raise BrokerFailed(
+        raise EmbeddedServerFailed(
             f"the demo did not start: {log_lines[-1] if log_lines else 'no reason'}"
         )
     ready_message = json.loads(line)
     if "error" in ready_message:
-        raise BrokerFailed(ready_message["error"])
+        raise EmbeddedServerFailed(ready_message["error"])
     user, password = ready_message["system_user"], ready_message["system_password"]
     system = {"NATSTUI_SYSTEM_USER": user, "NATSTUI_SYSTEM_PASSWORD": password}
     return Shop(ready_message["url"], system)
@@ -113,8 +118,8 @@ def _wait_for_output(stdout: IO[bytes]) -> None:
             line.show(f"{waiting_text} (Ctrl-C stops)")
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop the process regularly; kill it after a timeout."""
+def _stop_process(process: subprocess.Popen[bytes]) -> None:
+    """Stop the process by closing its stdin; kill it after 10 s."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.close()
@@ -161,7 +166,7 @@ def demo(store: Path | None, headless: bool, as_json: bool) -> None:
     """
     if as_json and not headless:
         raise UsageError("--json belongs to --headless: a screen prints nothing")
-    with running_shop(store) as shop:
+    with run_shop(store) as shop:
         if headless:
             click.echo(json.dumps({"url": shop.url}) if as_json else shop.url)
             _wait_for_stop()
@@ -169,7 +174,7 @@ def demo(store: Path | None, headless: bool, as_json: bool) -> None:
         from natstui.cli.open_viewer import ENGINE, open_viewer
 
         _remove_server_variables()
-        # Who may ask the servers themselves: so every screen has content.
+        # With the system account, every screen has content.
         os.environ.update(shop.system)
         open_viewer((*ENGINE, "--server", shop.url), is_guided=True)
 
@@ -182,9 +187,11 @@ def _remove_server_variables() -> None:
 
 
 def _wait_for_stop() -> None:
-    """Sleep until Ctrl-C, SIGTERM or SIGHUP; raises BrokerFailed when the shop ends by itself."""
+    """Sleep until Ctrl-C, SIGTERM or SIGHUP; raises EmbeddedServerFailed when the shop ends by
+    itself.
+    """
     signals = {*ending_signals(), signal.SIGCHLD}
     # Blocked only now: the child must not inherit blocked signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     if signal.sigwait(signals) == signal.SIGCHLD:
-        raise BrokerFailed("the servers or the traffic of the demo ended unexpectedly")
+        raise EmbeddedServerFailed("the servers or the traffic of the demo ended unexpectedly")

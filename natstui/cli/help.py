@@ -11,32 +11,30 @@ from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
 
 
-def _command_help(context: click.Context, topic_words: tuple[str, ...]) -> str | None:
+def _command_help(context: click.Context, topic_parts: tuple[str, ...]) -> str | None:
     """Return the help of a command; None if it does not exist."""
     from natstui.cli.root import root
 
     command: click.Command = root
-    context_of_group = click.Context(
-        root, info_name="natstui", terminal_width=context.terminal_width
-    )
-    for name in topic_words:
+    group_context = click.Context(root, info_name="natstui", terminal_width=context.terminal_width)
+    for name in topic_parts:
         subcommand = (
-            command.get_command(context_of_group, name)
-            if isinstance(command, click.Group)
-            else None
+            command.get_command(group_context, name) if isinstance(command, click.Group) else None
         )
         if subcommand is None:
             return None
         command = subcommand
-        context_of_group = click.Context(command, parent=context_of_group, info_name=name)
-    return command.get_help(context_of_group)
+        group_context = click.Context(command, parent=group_context, info_name=name)
+    return command.get_help(group_context)
 
 
-def _group_help(topic_words: tuple[str, ...]) -> str | None:
-    """Return the list of a command group, as "change"; None if it does not exist."""
+def _group_help(topic_parts: tuple[str, ...]) -> str | None:
+    """Return the list of a group of commands by its title, such as `change`; None if it does not
+    exist.
+    """
     from natstui.cli.root import TOPICS
 
-    title = " ".join(topic_words).lower()
+    title = " ".join(topic_parts).lower()
     for topic, commands in TOPICS.items():
         if topic.lower() == title:
             formatter = click.HelpFormatter()
@@ -48,9 +46,9 @@ def _group_help(topic_words: tuple[str, ...]) -> str | None:
     return None
 
 
-def _finding_help(topic_words: tuple[str, ...]) -> str | None:
+def _finding_help(topic_parts: tuple[str, ...]) -> str | None:
     """Return the explanation of a finding by its code or label; None if it does not exist."""
-    title = " ".join(topic_words).lower()
+    title = " ".join(topic_parts).lower()
     kinds = [kind for kind in KINDS.values() if title in (kind.code.lower(), kind.word.lower())]
     return "\n\n".join(map(_kind_help, kinds)) or None
 

@@ -11,5 +11,5 @@ from natstui.clean import clean_json
 
 
 def print_json(values: Mapping[str, object]) -> None:
-    """Print an object as one line of JSON, with what could control a terminal escaped."""
+    """Print an object as one line of JSON, with control characters escaped."""
     click.echo(clean_json(json.dumps(values)))

@@ -30,7 +30,7 @@ def print_streams(
 ) -> None:
     """Print STREAM.INFO of each running stream; raises RequestFailed, also for an incomplete list.
 
-    With `subject` only of those that store it, and only of names that begin with `prefix`.
+    `subject` selects the streams that store it, `prefix` those whose names begin with it.
     """
     body = {"subject": subject} if subject else {}
     _print_list(connection, "STREAM.LIST", "streams", body, prefix, print_table, as_json=as_json)
@@ -43,13 +43,13 @@ def print_consumers(
 
     Raises RequestFailed, also for an incomplete list, and NotFound without such a stream.
     """
-    verb = f"CONSUMER.LIST.{stream}"
-    _print_list(connection, verb, "consumers", {}, "", print_table, as_json=as_json)
+    api_verb = f"CONSUMER.LIST.{stream}"
+    _print_list(connection, api_verb, "consumers", {}, "", print_table, as_json=as_json)
 
 
 def _print_list(
     connection: Connection,
-    verb: str,
+    api_verb: str,
     list_field: str,
     body: dict[str, str],
     prefix: str,
@@ -57,10 +57,10 @@ def _print_list(
     *,
     as_json: bool,
 ) -> None:
-    """Print the rows of a list, then to stderr what has no row."""
+    """Print the rows of a list, then to stderr the names without a row; raises RequestFailed."""
 
     async def read(client: Client) -> list[Any]:
-        return [json.loads(page) async for page in client.pages(verb, body)]
+        return [json.loads(page) async for page in client.pages(api_verb, body)]
 
     pages = run_connected(connection, read)
     refused_reasons = {
@@ -68,44 +68,45 @@ def _print_list(
     }
     missing_names = {name for page in pages for name in page.get("missing") or ()}
     # The server fills rows of what is away with zeros, and some without a name.
-    rowless_names = missing_names | refused_reasons.keys()
+    names_without_row = missing_names | refused_reasons.keys()
     rows = [
         row
         for page in pages
         for row in page.get(list_field) or ()
-        if _row_name(row) not in {"", *rowless_names}
+        if _row_name(row) not in {"", *names_without_row}
     ]
     total_count = max((page.get("total") or 0 for page in pages), default=0)
-    left_out_count = total_count - len(rows) - len(rowless_names)
+    unlisted_count = total_count - len(rows) - len(names_without_row)
     printed_rows = [row for row in rows if _row_name(row).startswith(prefix)]
     if as_json:
         click.echo(clean_json(json.dumps(printed_rows)))
     else:
         print_table(printed_rows)
-    if left_out_count > 0:
+    if unlisted_count > 0:
         print_stderr(
-            f"the server counts {counted(left_out_count, f'more {list_field[:-1]}')} than it lists"
+            f"the server counts {counted(unlisted_count, f'more {list_field[:-1]}')} than it lists"
         )
-    fail_if_away(
+    raise_if_incomplete(
         {name for name in missing_names if name.startswith(prefix)},
         {name: reason for name, reason in refused_reasons.items() if name.startswith(prefix)},
-        left_out_count=left_out_count,
+        unlisted_count=unlisted_count,
     )
 
 
-def fail_if_away(
-    missing_names: Collection[str], refused_reasons: Mapping[str, str], left_out_count: int = 0
+def raise_if_incomplete(
+    missing_names: Collection[str], refused_reasons: Mapping[str, str], unlisted_count: int = 0
 ) -> None:
     """Print to stderr the assets without a row; raises RequestFailed if there are any.
 
-    `missing_names` cannot be reached; `refused_reasons` has those that the server refuses to run,
-    by name, with its reason; of `left_out_count` not even the names are known.
+    `missing_names` are the names of unreachable assets, `refused_reasons` the reason by name for
+    each asset that the server refuses to run, `unlisted_count` the number of assets without a
+    name.
     """
     for name, reason in sorted(refused_reasons.items()):
         print_stderr(f"the server does not run {name}: {reason}")
     if unreachable := sorted(set(missing_names) - refused_reasons.keys()):
         print_stderr(f"not reachable: {', '.join(unreachable)}")
-    if missing_names or refused_reasons or left_out_count > 0:
+    if missing_names or refused_reasons or unlisted_count > 0:
         raise RequestFailed("the list is incomplete")
 
 

@@ -10,20 +10,23 @@ from natstui.units import counted
 class LossCounter:
     """Counts lost connections, and prints each to stderr with its `meaning` for the output.
 
-    `missing` is what that leaves out of the output in total, a clause; empty if that is unknown.
-    With `reads_on` that holds only once what came in the meantime was read: see `caught_up`.
+    `missing` is a clause about what the output lacks in total; empty if that is unknown. With
+    `reads_missed_messages`, the messages of the time without a connection are read afterwards: the
+    clause is true only once `mark_caught_up` was called.
     """
 
-    def __init__(self, meaning: str, missing: str = "", *, reads_on: bool = False) -> None:
+    def __init__(
+        self, meaning: str, missing: str = "", *, reads_missed_messages: bool = False
+    ) -> None:
         self._meaning = meaning
         self._missing = missing
-        self._reads_on = reads_on
+        self._reads_missed_messages = reads_missed_messages
         self._is_behind = False
-        """Whether what came while the connection was lost may not be read yet."""
+        """Whether messages of a lost connection's time may not be read yet."""
         self._count = 0
         self._is_connected = False
         self._is_lost = False
-        """Whether the connection has not come back since it was lost."""
+        """Whether the connection is still lost."""
 
     def add(self, change: LinkChanged) -> None:
         """Count and print a change from connected to reconnecting; ignore any other change."""
@@ -32,7 +35,7 @@ class LossCounter:
             self._is_lost = False
         if was_connected and change.state == "reconnecting":
             self._is_lost = True
-            self._is_behind = self._reads_on
+            self._is_behind = self._reads_missed_messages
             self._count += 1
             reason_text = f": {change.reason}" if change.reason else ""
             print_stderr(f"the connection is lost; {self._meaning}{reason_text}")
@@ -42,13 +45,16 @@ class LossCounter:
         """Return whether the connection is lost at this moment."""
         return self._is_lost
 
-    def caught_up(self) -> None:
-        """Note that everything was read that came while the connection was lost."""
+    def mark_caught_up(self) -> None:
+        """Note that all messages of the time without a connection were read."""
         self._is_behind = False
 
     @property
     def end_text(self) -> str:
-        """Return the end of a summary: how often it was lost; empty if it was not."""
+        """Return the end of a summary: how often the connection was lost, and what is missing.
+
+        Empty if the connection was never lost.
+        """
         if not self._count:
             return ""
         missing_text = f": {self._missing}" if self._missing else ""

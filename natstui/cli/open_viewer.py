@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
-from natstui.children import own_program
+from natstui.children import module_command
 from natstui.clean import clean_line
 from natstui.errors import NatstuiError, SessionError, UsageError
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from natstui.tui.app.link import Link
     from natstui.tui.app.live_system import OpenSystem
 
-ENGINE = tuple(own_program("natstui", "engine"))
+ENGINE = tuple(module_command("natstui", "engine"))
 _SERVER_VARIABLES = ("NATS_URL", "NATSTUI_CONNECTION_SERVER")
 _SYSTEM_FLAGS = ("--context", "--profile")
 _ACCOUNT_FLAG = "--account"
-ACCOUNTS_OF_ONE_TEXT = "--account names accounts of one system: give one --context or --profile"
-FROM_STDIN = "-"
+ACCOUNTS_NEED_ONE_SYSTEM_TEXT = (
+    "--account names accounts of one system: give one --context or --profile"
+)
+STDIN_ADDRESS = "-"
 """Placeholder of a server address, which is the first line on stdin, a JSON string."""
 
 
@@ -34,71 +36,71 @@ def replay_engine(folder: str) -> tuple[str, ...]:
     return (*ENGINE[:-1], "replay-engine", folder)
 
 
-def secrets_to_stdin(argv: Sequence[str]) -> tuple[list[str], bytes]:
+def move_secrets_to_stdin(argv: Sequence[str]) -> tuple[list[str], bytes]:
     """Return the command line of an engine without secrets, and the first line of its stdin.
 
-    An address of `--server` with a user or token is passed on stdin, as every user of a machine
-    can read the command lines of all processes. The line is empty if there is no secret.
+    An address of `--server` with a user or token is passed on stdin, because every user of a
+    machine can read the command lines of all processes. The line is empty if there is no secret.
     """
-    remaining, addresses = [], []
+    other_arguments, addresses = [], []
     arguments = iter(argv)
     for argument in arguments:
-        flag, sign, address = argument.partition("=")
+        flag, equals_sign, address = argument.partition("=")
         if flag != "--server":
-            remaining.append(argument)
-        elif sign or (address := next(arguments, "")):
+            other_arguments.append(argument)
+        elif equals_sign or (address := next(arguments, "")):
             addresses.append(address)
         else:
             return list(argv), b""
     if "@" not in "".join(addresses):
         return list(argv), b""
     line = json.dumps(",".join(addresses)).encode() + b"\n"
-    return [*remaining, "--server", FROM_STDIN], line
+    return [*other_arguments, "--server", STDIN_ADDRESS], line
 
 
-def named_systems(argv: Sequence[str]) -> tuple[str, list[str], list[str]]:
+def parse_systems(argv: Sequence[str]) -> tuple[str, list[str], list[str]]:
     """Return the flag that names several systems, their names, and the other arguments.
 
     One name, or none, is one system. Raises UsageError if several flags name systems that cannot
     be combined, or a name is empty.
     """
     accounts, argv = _split_flag(_ACCOUNT_FLAG, argv)
-    flag, value, remaining, has_server = "--context", "", [], False
+    flag, value, other_arguments, has_server = "--context", "", [], False
     arguments = iter(argv)
     for argument in arguments:
-        name, sign, text = argument.partition("=")
+        name, equals_sign, text = argument.partition("=")
         if name in _SYSTEM_FLAGS:
             if value:
-                remaining += [flag, value]
-            flag, value = name, text if sign else next(arguments, "")
+                other_arguments += [flag, value]
+            flag, value = name, text if equals_sign else next(arguments, "")
             continue
         has_server = has_server or name == "--server"
-        remaining.append(argument)
+        other_arguments.append(argument)
     names = _split_names(flag, value) if value else []
     if accounts and len(names) > 1:
-        raise UsageError(ACCOUNTS_OF_ONE_TEXT)
+        raise UsageError(ACCOUNTS_NEED_ONE_SYSTEM_TEXT)
     if accounts:
         return _ACCOUNT_FLAG, _split_names(_ACCOUNT_FLAG, accounts), argv
     if len(names) > 1:
         if has_server:
             raise UsageError("--server names one system: leave it out to watch several")
-        if set(_SYSTEM_FLAGS) & set(remaining):
+        if set(_SYSTEM_FLAGS) & set(other_arguments):
             raise UsageError("--context and --profile: give one of them to watch several systems")
         refuse_server_variables()
-    return flag, names, remaining
+    return flag, names, other_arguments
 
 
 def _split_flag(flag: str, argv: Sequence[str]) -> tuple[str, list[str]]:
     """Return the value of a flag, the last one if it is repeated, and the other arguments."""
-    value, remaining = "", []
+    value, other_arguments = "", []
     arguments = iter(argv)
     for argument in arguments:
-        name, sign, text = argument.partition("=")
+        name, equals_sign, text = argument.partition("=")
         if name == flag:
-            value = text if sign else next(arguments, "")
+            value = text if equals_sign else next(arguments, "")
         else:
-            remaining.append(argument)
-    return value, remaining
+            other_arguments.append(argument)
+    return value, other_arguments
 
 
 def _split_names(flag: str, value: str) -> list[str]:
@@ -117,26 +119,26 @@ def refuse_server_variables() -> None:
         )
 
 
-def _known_names(flag: str) -> list[str]:
-    """Return the other systems that could be watched, by the flag that names them."""
+def _list_system_names(flag: str) -> list[str]:
+    """Return the names of systems that a flag accepts: contexts or profiles; none for accounts."""
     if flag == "--context":
-        from natstui.config.contexts import known_contexts
+        from natstui.config.contexts import list_contexts
 
-        return known_contexts()
+        return list_contexts()
     if flag == _ACCOUNT_FLAG:
-        # Servers tell which there are; the screen of servers lists them.
+        # Only servers know their accounts; the screen of servers lists them.
         return []
     from natstui.config.load import load
 
     return sorted(load().settings.profiles)
 
 
-def _without_server(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of an engine without those that name its server."""
-    kept_arguments, remaining = [], iter(arguments)
-    for argument in remaining:
+def _remove_server_arguments(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of an engine without `--server` and its value."""
+    kept_arguments, other_arguments = [], iter(arguments)
+    for argument in other_arguments:
         if argument == "--server":
-            next(remaining, None)
+            next(other_arguments, None)
         elif not argument.startswith("--server="):
             kept_arguments.append(argument)
     return kept_arguments
@@ -147,30 +149,32 @@ class EngineStarter:
     """A callable that starts engines on one system; a secret is passed on stdin."""
 
     argv: list[str]
-    first_line: bytes
+    stdin_line: bytes
 
     def __call__(self, *more_arguments: str) -> Link:
         """Start an engine with more arguments, and return the link to it."""
         from natstui.tui.app.link import Link
 
-        return Link((*self.argv, *more_arguments), self.first_line)
+        return Link((*self.argv, *more_arguments), self.stdin_line)
 
 
-def engine_starter(argv: Sequence[str]) -> EngineStarter:
+def create_engine_starter(argv: Sequence[str]) -> EngineStarter:
     """Return a callable that starts engines with the command line `argv`."""
-    return EngineStarter(*secrets_to_stdin(argv))
+    return EngineStarter(*move_secrets_to_stdin(argv))
 
 
-def _named_engine_starter(flag: str, name: str, other_arguments: Sequence[str]) -> EngineStarter:
+def _create_named_engine_starter(
+    flag: str, name: str, other_arguments: Sequence[str]
+) -> EngineStarter:
     """Return a starter of engines on one of several systems."""
     if flag == _ACCOUNT_FLAG:
-        return engine_starter((*other_arguments, flag, name))
+        return create_engine_starter((*other_arguments, flag, name))
     refuse_server_variables()
-    return engine_starter((*_without_server(other_arguments), flag, name))
+    return create_engine_starter((*_remove_server_arguments(other_arguments), flag, name))
 
 
 def open_viewer(engine_argv: Sequence[str], *, is_guided: bool = False) -> None:
-    """Run the viewer until the user leaves it, then exit with its code: never returns.
+    """Run the viewer until the user quits it, then exit with its code; never returns.
 
     `engine_argv` is the command line that starts an engine, with its connection flags; an engine
     is started for each system that they name. `is_guided` shows the guide for newcomers. Raises
@@ -179,20 +183,20 @@ def open_viewer(engine_argv: Sequence[str], *, is_guided: bool = False) -> None:
     """
     from natstui.tui.kit.terminal import is_in_browser, needs_ascii, require_terminal
 
-    flag, names, other_arguments = named_systems(engine_argv)
+    flag, names, other_arguments = parse_systems(engine_argv)
     require_terminal()
 
-    def named_starter(name: str) -> EngineStarter:
-        return _named_engine_starter(flag, name, other_arguments)
+    def create_starter(name: str) -> EngineStarter:
+        return _create_named_engine_starter(flag, name, other_arguments)
 
-    several_starters = [named_starter(name) for name in names] if len(names) > 1 else []
-    starters = several_starters or [engine_starter(engine_argv)]
+    several_starters = [create_starter(name) for name in names] if len(names) > 1 else []
+    starters = several_starters or [create_engine_starter(engine_argv)]
     processes = _start_engines(starters)
 
     from natstui.tui.app.link import Link
 
     links = [
-        Link(process, starter.first_line)
+        Link(process, starter.stdin_line)
         for process, starter in zip(processes, starters, strict=True)
     ]
     try:
@@ -213,7 +217,9 @@ def open_viewer(engine_argv: Sequence[str], *, is_guided: bool = False) -> None:
         lambda folder: Link(replay_engine(folder)),
         is_guided=is_guided,
         other_systems=_other_systems(names, first_records, links, starters),
-        contexts=Contexts(lambda: _known_names(flag), named_starter, names[0] if names else ""),
+        contexts=Contexts(
+            lambda: _list_system_names(flag), create_starter, names[0] if names else ""
+        ),
         # Read-only on a terminal, the files are still those of whoever sits there.
         may_change_host=not (is_in_browser() and "--read-only" in engine_argv),
     )
@@ -239,7 +245,7 @@ def _other_systems(
 
 
 def _start_engines(starters: Sequence[EngineStarter]) -> list[EngineProcess]:
-    """Start the engines before the imports of the viewer, which take long."""
+    """Start an engine for each starter; called before the slow import of the viewer."""
     from natstui.tui.app.engine_process import start_engine
 
     return [start_engine(starter.argv) for starter in starters]
@@ -251,22 +257,24 @@ def _run_app(app: NatstuiApp, *, mouse: bool) -> NoReturn:
         code = app.run_guarded(mouse=mouse)
     finally:
         exit_code = _close_all(app.parts.engines.links)[0]
-    if code == 0 and exit_code == SessionError.exit_code and app.link.parting_words:
-        # A replay went as far as it can be read: whoever leaves it hears what is damaged.
-        sys.stderr.write(f"natstui: {clean_line(app.link.parting_words)}\n")
+    if code == 0 and exit_code == SessionError.exit_code and app.link.stderr_end:
+        # A replay ended where its recording is damaged: the user sees why when the viewer ends.
+        sys.stderr.write(f"natstui: {clean_line(app.link.stderr_end)}\n")
         code = exit_code
     sys.exit(code)
 
 
 def _close_all(links: Sequence[Link]) -> list[int]:
-    """Close engines in parallel, as a hanging one takes seconds. Return their exit codes."""
+    """Close the engines in parallel, because a hanging engine needs seconds; return their exit
+    codes.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(max(1, len(links))) as threads:
-        return list(threads.map(lambda link: link.close(), links))
+    with ThreadPoolExecutor(max(1, len(links))) as executor:
+        return list(executor.map(lambda link: link.close(), links))
 
 
-def run_fast(arguments: Sequence[str]) -> None:
+def run_viewer(arguments: Sequence[str]) -> None:
     """Open the viewer with the flags `arguments`, which the engine parses, then exit.
 
     An error is one sentence on stderr and its exit code.

@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from natstui.cli.offering import contexts
-from natstui.cli.open_viewer import ACCOUNTS_OF_ONE_TEXT, FROM_STDIN, refuse_server_variables
-from natstui.cli.sections import CONNECTION, option_in
+from natstui.cli.local_completion import complete_contexts
+from natstui.cli.open_viewer import (
+    ACCOUNTS_NEED_ONE_SYSTEM_TEXT,
+    STDIN_ADDRESS,
+    refuse_server_variables,
+)
+from natstui.cli.sections import CONNECTION, section_option_factory
 from natstui.errors import UsageError
-from natstui.files import MOST_LINE_BYTES
-from natstui.units import LARGEST, LARGEST_UNSIGNED, parse_duration_ns, parse_whole_number
+from natstui.files import MAX_LINE_BYTES
+from natstui.units import MAX_INT64, MAX_UINT64, parse_duration_ns, parse_integer
 
 if TYPE_CHECKING:
     from natstui.config import Connection
@@ -24,11 +28,11 @@ if TYPE_CHECKING:
     from natstui.config.settings import Settings
     from natstui.config.target import ConnectionNames
 
-SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 0.1, 3600
-"""As in the settings, which do not check the flag of `watch`."""
-LONGEST_READING_S = 300.0
-LONGEST_WAIT_S = 365 * 86_400.0
-"""Limit of all times that a command waits, listens or runs."""
+MIN_INTERVAL_S, MAX_INTERVAL_S = 0.1, 3600
+"""The limits of the setting, which is not checked for the flag of `watch`."""
+MAX_READING_S = 300.0
+MAX_WAIT_S = 365 * 86_400.0
+"""Limit of every time that a command waits or runs."""
 
 
 class WholeNumber(click.ParamType[int]):
@@ -36,13 +40,15 @@ class WholeNumber(click.ParamType[int]):
 
     name = "integer"
 
-    def __init__(self, least: int, greatest: int) -> None:
-        self._least, self._most = least, greatest
+    def __init__(self, min_value: int, max_value: int) -> None:
+        self._min_value, self._max_value = min_value, max_value
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number; raises click.BadParameter if it is none or out of range."""
+        """Return the number; raises click.BadParameter for a text that is no integer or out of
+        range.
+        """
         try:
-            return parse_whole_number(str(value), self._least, self._most)
+            return parse_integer(str(value), self._min_value, self._max_value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -62,17 +68,17 @@ class WrittenPath(click.Path):
         return super().convert(value, param, ctx)
 
 
-COUNT, COUNT_OR_ZERO = WholeNumber(1, LARGEST), WholeNumber(0, LARGEST)
+COUNT, COUNT_OR_ZERO = WholeNumber(1, MAX_INT64), WholeNumber(0, MAX_INT64)
 """Types of options that count."""
-SEQUENCE, SEQUENCE_OR_ZERO = WholeNumber(1, LARGEST_UNSIGNED), WholeNumber(0, LARGEST_UNSIGNED)
+SEQUENCE, SEQUENCE_OR_ZERO = WholeNumber(1, MAX_UINT64), WholeNumber(0, MAX_UINT64)
 """Types of options that name a message or a revision."""
 
 
 _FLAG_NAMES = (
     "server", "context", "profile", "config", "account", "js_domain", "js_api_prefix",
 )  # fmt: skip
-_connection_option = option_in(CONNECTION)
-as_json = click.option("--json", "-j", "as_json", is_flag=True, help="Answer in JSON.")
+_connection_option = section_option_factory(CONNECTION)
+json_flag = click.option("--json", "-j", "as_json", is_flag=True, help="Print JSON.")
 """The --json option that most commands have."""
 _SERVER_HELP = "Server address; separate several with commas, or repeat."
 
@@ -100,17 +106,17 @@ class ConnectionFlags:
         ]
 
     @property
-    def are_several(self) -> bool:
+    def names_several_systems(self) -> bool:
         """Return whether `--context`, `--profile` or `--account` names several systems."""
         values = (self.context, self.profile, self.account)
         return any("," in name for name in values if name is not None)
 
-    def each(self) -> dict[str, ConnectionFlags]:
+    def flags_by_system(self) -> dict[str, ConnectionFlags]:
         """Return the flags of each system by its name, in the typed order.
 
-        Resolves all of them once. Raises UsageError for an invalid combination or an unknown name.
+        Raises UsageError for an invalid combination of flags or an unknown name.
         """
-        flag = self.naming_flag
+        flag = self.system_flag
         names = (self.account or self.context or self.profile or "").split(",")
         if "" in names:
             raise UsageError(f"--{flag}: a name is empty")
@@ -124,24 +130,24 @@ class ConnectionFlags:
         return by_name
 
     @property
-    def naming_flag(self) -> Literal["context", "profile", "account"]:
-        """Return which flag names the systems; `profile` if none does.
+    def system_flag(self) -> Literal["context", "profile", "account"]:
+        """Return which flag names the systems; `profile` if no flag does.
 
-        Raises UsageError if several flags do.
+        Raises UsageError if several flags name systems.
         """
         if self.account is not None:
-            if replace(self, account=None).are_several:
-                raise UsageError(ACCOUNTS_OF_ONE_TEXT)
+            if replace(self, account=None).names_several_systems:
+                raise UsageError(ACCOUNTS_NEED_ONE_SYSTEM_TEXT)
             return "account"
         if self.context is not None and self.profile is not None:
             raise UsageError("--context and --profile: give one of them for several systems")
         return "context" if self.context is not None else "profile"
 
     def resolve(self, overrides: Mapping[str, Any] | None = None) -> tuple[Settings, Connection]:
-        """Return the settings, and the connection that they and the flags name; connects to
-        nothing.
+        """Return the settings, and the connection that they and the flags name, without
+        connecting.
 
-        `overrides` are nested like `config.toml`, and win over it. Raises UsageError for missing
+        `overrides` are nested like `config.toml`, and override it. Raises UsageError for missing
         or invalid settings.
         """
         from natstui.config.target import resolve
@@ -157,7 +163,7 @@ class ConnectionFlags:
     def load(self, overrides: Mapping[str, Any] | None = None) -> LoadedSettings:
         """Return the settings with their origins, without resolving a connection.
 
-        `overrides` are nested like `config.toml`, and win over it. Raises UsageError for invalid
+        `overrides` are nested like `config.toml`, and override it. Raises UsageError for invalid
         settings.
         """
         # Imported here, so that a command that only passes its flags on does not pay for pydantic.
@@ -192,7 +198,7 @@ def connection_flags(
         "--context",
         metavar="NAME",
         help="NATS CLI context: its name or its file.",
-        shell_complete=contexts,
+        shell_complete=complete_contexts,
     )
     @_connection_option("--profile", metavar="NAME", help="Profile of the configuration.")
     @_connection_option(*settings, "config", metavar="FILE", help="Configuration file.")
@@ -203,7 +209,7 @@ def connection_flags(
         "--js-api-prefix", metavar="SUBJECT", help="Subject prefix of the JetStream API."
     )
     @functools.wraps(command)
-    def with_flags(
+    def run_with_flags(
         *,
         server: tuple[str, ...],
         context: str | None,
@@ -223,11 +229,11 @@ def connection_flags(
         )
         return command(flags=flags, **options)
 
-    return with_flags
+    return run_with_flags
 
 
 def _refuse_credentials(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the credential flags of the NATS CLI, which raise an error that names the equivalent."""
+    """Add the credential flags of the NATS CLI, which raise UsageError with the equivalent."""
 
     def refuse(context: click.Context, option: click.Parameter, value: str | None) -> None:
         if value is not None:
@@ -244,7 +250,7 @@ def _refuse_credentials(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def watching_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+def several_accounts_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the connection flags and `--account`, which may name several other accounts.
 
     The command gets them as `flags: ConnectionFlags`.
@@ -259,12 +265,12 @@ def one_account_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(command)
-    def with_one(*, flags: ConnectionFlags, **options: Any) -> Any:
+    def run_with_one_account(*, flags: ConnectionFlags, **options: Any) -> Any:
         if flags.account is not None and "," in flags.account:
             raise UsageError("--account names one account here: start a command for each")
         return command(flags=flags, **options)
 
-    return _account_flag(with_one, "Another account than that of the user")
+    return _account_flag(run_with_one_account, "Another account than that of the user")
 
 
 def _account_flag(command: Callable[..., Any], help_text: str) -> Callable[..., Any]:
@@ -273,34 +279,33 @@ def _account_flag(command: Callable[..., Any], help_text: str) -> Callable[..., 
         "--account", metavar="NAME", help=f"{help_text}: seen through the system account."
     )
     @functools.wraps(command)
-    def with_account(*, flags: ConnectionFlags, account: str | None, **options: Any) -> Any:
+    def run_with_account(*, flags: ConnectionFlags, account: str | None, **options: Any) -> Any:
         return command(flags=replace(flags, account=account), **options)
 
-    return with_account
+    return run_with_account
 
 
 def connection_options(
     command: Callable[..., Any], settings: Sequence[str] = ("--config", "--settings")
 ) -> Callable[..., Any]:
-    """Add the connection flags to a command, resolved.
+    """Add the connection flags to a command, which gets what they name.
 
     The command gets `settings: Settings` and `connection: Connection`, which is not connected yet.
     The argument `settings` has the names of the flag for the configuration file.
     """
 
     @functools.wraps(command)
-    def with_connection(*, flags: ConnectionFlags, **options: Any) -> Any:
+    def run_with_connection(*, flags: ConnectionFlags, **options: Any) -> Any:
         settings, connection = flags.resolve()
         return command(settings=settings, connection=connection, **options)
 
-    return connection_flags(with_connection, settings)
+    return connection_flags(run_with_connection, settings)
 
 
-def connection_options_beside_config(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the connection flags, resolved, to a command whose `--config` is an asset's
-    configuration.
+def connection_options_without_config(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the connection flags to a command whose `--config` is the configuration of an asset.
 
-    Its configuration file is only `--settings`, else it is as `connection_options`.
+    The configuration file of natstui is only `--settings`; otherwise as `connection_options`.
     """
     return connection_options(command, ("--settings",))
 
@@ -334,18 +339,19 @@ class ViewerFlags:
     def resolve(self) -> tuple[Settings, Connection]:
         """Return the settings with these flags applied, and the connection.
 
-        The address `-` is read from the first line on stdin, a JSON string. Raises UsageError.
+        The address `-` is read from the first line on stdin, a JSON string. Raises UsageError for
+        an invalid line or flag.
         """
         overrides: dict[str, dict[str, Any]] = {}
         if self.interval is not None:
-            overrides["monitor"] = {"interval_s": interval_seconds(self.interval)}
+            overrides["monitor"] = {"interval_s": parse_interval_seconds(self.interval)}
         viewer = {"theme": self.theme, "ascii": self.ascii or None}
         if viewer_settings := {name: value for name, value in viewer.items() if value is not None}:
             overrides["viewer"] = viewer_settings
         if self.read_only:
             overrides["connection"] = {"read_only": True}
         flags = self.flags
-        if flags.server == FROM_STDIN:
+        if flags.server == STDIN_ADDRESS:
             flags = replace(flags, server=_read_address_line())
         return flags.resolve(overrides)
 
@@ -353,9 +359,9 @@ class ViewerFlags:
 def viewer_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the viewer's flags to a command, which gets them as `viewer: ViewerFlags`."""
 
-    @watching_flags
+    @several_accounts_flags
     @functools.wraps(command)
-    def with_viewer(
+    def run_with_viewer_flags(
         *,
         flags: ConnectionFlags,
         interval: str | None,
@@ -368,32 +374,32 @@ def viewer_flags(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(viewer=viewer, **options)
 
     for option in reversed(_VIEWER_FLAGS):
-        with_viewer = option(with_viewer)
-    return with_viewer
+        run_with_viewer_flags = option(run_with_viewer_flags)
+    return run_with_viewer_flags
 
 
 def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the viewer's flags to the engine command, resolved.
+    """Add the viewer's flags to the engine command.
 
     The command gets `settings: Settings`, with the flags applied, and `connection: Connection`.
     """
 
     @functools.wraps(command)
-    def with_settings(*, viewer: ViewerFlags, **options: Any) -> Any:
+    def run_with_settings(*, viewer: ViewerFlags, **options: Any) -> Any:
         settings, connection = viewer.resolve()
         return command(settings=settings, connection=connection, **options)
 
-    return viewer_flags(with_settings)
+    return viewer_flags(run_with_settings)
 
 
 def _read_address_line() -> str:
-    """Return the JSON string in the first line on stdin, without reading beyond it."""
+    """Return the JSON string in the first line on stdin; raises UsageError for another line."""
     line = bytearray()
     while not line.endswith(b"\n") and (byte := os.read(0, 1)):
         line += byte
-        if len(line) > MOST_LINE_BYTES:
+        if len(line) > MAX_LINE_BYTES:
             raise UsageError(
-                f"--server -: the first line on stdin is longer than {MOST_LINE_BYTES:,} bytes"
+                f"--server -: the first line on stdin is longer than {MAX_LINE_BYTES:,} bytes"
             )
     import msgspec
 
@@ -402,7 +408,7 @@ def _read_address_line() -> str:
     try:
         return decoder_of(str).decode(bytes(line))
     except msgspec.DecodeError as error:
-        raise UsageError("--server -: the first line on stdin holds no address") from error
+        raise UsageError("--server -: the first line on stdin has no address") from error
 
 
 def parse_seconds(text: str, option: str) -> float:
@@ -414,30 +420,30 @@ def parse_seconds(text: str, option: str) -> float:
         duration_s = parse_duration_ns(text) / 1e9
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
-    if duration_s > LONGEST_WAIT_S:
+    if duration_s > MAX_WAIT_S:
         raise UsageError(f"{option}: {text} is longer than a year")
     return duration_s
 
 
-def reading_seconds(text: str, option: str) -> float:
-    """Return the seconds of the time that something is read for: `500ms`, `30s`.
+def parse_reading_seconds(text: str, option: str) -> float:
+    """Return for how many seconds a command reads: those of `500ms` or `30s`.
 
     Raises UsageError that names `option` for 0, and above 5 minutes.
     """
     reading_s = parse_seconds(text, option)
-    if not 0 < reading_s <= LONGEST_READING_S:
-        longest_text = f"{LONGEST_READING_S:.0f}s"
+    if not 0 < reading_s <= MAX_READING_S:
+        longest_text = f"{MAX_READING_S:.0f}s"
         raise UsageError(f"{option} {text}: it must be longer than 0 and at most {longest_text}")
     return reading_s
 
 
-def interval_seconds(text: str) -> float:
+def parse_interval_seconds(text: str) -> float:
     """Return the seconds between two polls, of `500ms`, `2s` or a plain number of seconds.
 
     Raises UsageError below 100 ms and above 1 h.
     """
-    is_plain = text.replace(".", "", 1).isdecimal()
-    interval_s = float(text) if is_plain else parse_seconds(text, "--interval")
-    if not SHORTEST_INTERVAL_S <= interval_s <= LONGEST_INTERVAL_S:
+    is_plain_number = text.replace(".", "", 1).isdecimal()
+    interval_s = float(text) if is_plain_number else parse_seconds(text, "--interval")
+    if not MIN_INTERVAL_S <= interval_s <= MAX_INTERVAL_S:
         raise UsageError(f"--interval: {text!r} is not between 100ms and 1h")
     return interval_s

@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from natstui.cli.options import ConnectionFlags, parse_seconds, watching_flags
+from natstui.cli.options import ConnectionFlags, parse_seconds, several_accounts_flags
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import print_stderr
 from natstui.errors import RequestFailed
 
 if TYPE_CHECKING:
-    from natstui.cli.health.look import ServerReading
+    from natstui.cli.health.reading import ServerReading
     from natstui.model.live.state import State
     from natstui.tui.kit.table.rows import Cell
-    from natstui.tui.overview.layout import Place
+    from natstui.tui.overview.layout import PanelSize
     from natstui.tui.overview.panels import Panel, PanelId
 
-_ANSI: Mapping[str, str] = {
+_ANSI_CODES: Mapping[str, str] = {
     "ok": "32", "warn": "33", "strong warn": "1;33", "bad": "1;31", "error": "31", "dim": "2",
     "stale": "2;3", "accent": "36", "primary": "36", "strong": "1", "title": "1;36",
 }  # fmt: skip
 """Look → its ANSI codes, in the terminal's own colours."""
 _PIPE_SIZE_CELLS = (120, 40)
-_MOST_ROWS = 20
+_MAX_ROWS = 20
 
 
 @command()
@@ -39,7 +39,7 @@ _MOST_ROWS = 20
     "--for", "for_text", metavar="TIME",
     help="How long to watch. Default: until everything was read three times, at most 15s.",
 )  # fmt: skip
-@watching_flags
+@several_accounts_flags
 def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> None:
     """Print one screen: what is wrong, what moves.
 
@@ -47,20 +47,20 @@ def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> Non
     if not everything could be read, or nothing of [system] or monitoring ports that are set. With
     --context A,B,C it shows several systems.
     """
-    from natstui.cli.watch.run import left_out_text
+    from natstui.cli.watch.run import unreachable_text
 
     for_s = None if for_text is None else parse_seconds(for_text, "--for")
-    by_name = flags.each() if flags.are_several else {"": flags}
-    readings = asyncio.run(_read_systems(by_name, for_s))
-    unread = {
+    flags_by_name = flags.flags_by_system() if flags.names_several_systems else {"": flags}
+    readings = asyncio.run(_read_systems(flags_by_name, for_s))
+    unread_texts = {
         name: [
             text
-            for text in (left_out_text(reading.state), reading.problem, servers_unread)
+            for text in (unreachable_text(reading.state), reading.problem, servers_unread_text)
             if text is not None
         ]
-        for name, (reading, servers_unread) in readings.items()
+        for name, (reading, servers_unread_text) in readings.items()
     }
-    for name, texts in unread.items():
+    for name, texts in unread_texts.items():
         for text in texts:
             print_stderr(f"{f'{name}: ' if name else ''}{text}")
     states = {name: reading.state for name, (reading, _) in readings.items()}
@@ -70,15 +70,17 @@ def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> Non
     else:
         is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         click.echo("\n".join(_page_lines(states, is_coloured=is_coloured)), color=is_coloured)
-    if any(unread.values()):
+    if any(unread_texts.values()):
         sys.exit(RequestFailed.exit_code)
 
 
 async def _read_systems(
-    by_name: Mapping[str, ConnectionFlags], for_s: float | None
+    flags_by_name: Mapping[str, ConnectionFlags], for_s: float | None
 ) -> dict[str, tuple[ServerReading, str | None]]:
-    """Watch all systems in parallel; return what was read, and which configured source was not."""
-    from natstui.cli.health.look import read_server_state
+    """Watch all systems in parallel; return what was read of each, and which source was not
+    read.
+    """
+    from natstui.cli.health.reading import read_server_state
     from natstui.cli.servers import unread_source_text
 
     async def read_system(flags: ConnectionFlags) -> tuple[ServerReading, str | None]:
@@ -89,14 +91,14 @@ async def _read_systems(
         )
         return reading, unread_source_text(connection, reading.state.servers.newest)
 
-    results = await asyncio.gather(*map(read_system, by_name.values()))
-    return dict(zip(by_name, results, strict=True))
+    results = await asyncio.gather(*map(read_system, flags_by_name.values()))
+    return dict(zip(flags_by_name, results, strict=True))
 
 
 def _page_lines(states: Mapping[str, State], *, is_coloured: bool) -> list[str]:
     """Return the lines of the overview, as wide and as high as the terminal."""
     from natstui.tui.frame.systems import SystemState
-    from natstui.tui.overview.layout import subtitle_of
+    from natstui.tui.overview.layout import find_subtitle
     from natstui.tui.overview.panels import panels
     from natstui.tui.overview.vitals import vitals
 
@@ -104,41 +106,43 @@ def _page_lines(states: Mapping[str, State], *, is_coloured: bool) -> list[str]:
     systems = [SystemState(name, "", state, 0) for name, state in states.items()]
     panels_by_id = {panel.id: panel for panel in panels(systems)}
     counts = {panel_id: len(panel.rows.order) for panel_id, panel in panels_by_id.items()}
-    bands = bands_of_page(width, height, counts)
-    places = {panel_place.id: panel_place for band in bands for panel_place in band}
-    subtitles = subtitle_of(places, panels_by_id["servers"], systems)
-    lines = [_to_text(vitals(systems, width), is_coloured=is_coloured, gap="  ")]
-    for band in bands:
+    list_bands = bands_of_page(width, height, counts)
+    positions = {
+        panel_position.id: panel_position for band in list_bands for panel_position in band
+    }
+    subtitles = find_subtitle(positions, panels_by_id["servers"], systems)
+    lines = [_format_cells(vitals(systems, width), is_coloured=is_coloured, gap="  ")]
+    for band in list_bands:
         panel_lines = [
             _panel_lines(
-                panels_by_id[panel_place.id],
-                panel_place,
-                subtitles.get(panel_place.id, ""),
+                panels_by_id[panel_position.id],
+                panel_position,
+                subtitles.get(panel_position.id, ""),
                 is_coloured=is_coloured,
             )
-            for panel_place in band
+            for panel_position in band
         ]
         lines += ["".join(parts) for parts in zip(*panel_lines, strict=True)]
     return lines
 
 
-def bands_of_page(width: int, height: int, counts: Mapping[PanelId, int]) -> list[list[Place]]:
-    """Return the places of the panels, a list for each band from top to bottom.
+def bands_of_page(width: int, height: int, counts: Mapping[PanelId, int]) -> list[list[PanelSize]]:
+    """Return the positions of the panels, a list for each band from top to bottom.
 
     `width` and `height` are the columns and lines of the terminal, `counts` the rows that each
-    panel has. A last band with only the events is not higher than they need.
+    panel has. A last band that has only the events is not higher than the events need.
     """
     from natstui.tui.overview.layout import arrange
 
     # The line of figures above, and the prompt of the shell below.
-    bands = arrange(width, height - 2, counts)
+    list_bands = arrange(width, height - 2, counts)
     # Nothing grows here any more: events take the lines that there are.
-    (*_, last_band) = bands
-    if [panel_place.id for panel_place in last_band] == ["events"]:
+    (*_, last_band) = list_bands
+    if [panel_position.id for panel_position in last_band] == ["events"]:
         last_band[:] = [
             last_band[0]._replace(height=min(last_band[0].height, 2 + max(1, counts["events"])))
         ]
-    return bands
+    return list_bands
 
 
 def _terminal_size() -> tuple[int, int]:
@@ -150,53 +154,58 @@ def _terminal_size() -> tuple[int, int]:
 
 
 def _panel_lines(
-    panel: Panel, panel_place: Place, subtitle: str, *, is_coloured: bool
+    panel: Panel, panel_position: PanelSize, subtitle: str, *, is_coloured: bool
 ) -> list[str]:
-    """Return a panel's lines, each as wide as its place."""
+    """Return the lines of a panel, each as wide as its position."""
     from rich.cells import cell_len
 
     from natstui.tui.frame.table_screen import table_columns
     from natstui.tui.kit.table.rows import Cell
-    from natstui.tui.kit.table.widths import place as place_columns
+    from natstui.tui.kit.table.widths import compute_layout
     from natstui.tui.kit.text import fit
     from natstui.tui.overview.panels import UNTITLED
 
-    edge_cells = 2 if panel_place.framed else 0
-    width, rows_count = panel_place.width - edge_cells, panel_place.height - edge_cells
-    fitted_panel = panel.fitted(width)
-    layout = place_columns(table_columns(fitted_panel.rows.specs), width)
+    edge_cells = 2 if panel_position.is_framed else 0
+    width, rows_count = panel_position.width - edge_cells, panel_position.height - edge_cells
+    fitted_panel = panel.fit_columns(width)
+    layout = compute_layout(table_columns(fitted_panel.rows.specs), width)
     grid: list[Sequence[Cell]] = [fitted_panel.rows.cells(row) for row in fitted_panel.rows.order]
     if panel.id not in UNTITLED:
         grid.insert(0, [Cell(spec.title, "strong") for spec in fitted_panel.rows.specs])
     lines = []
     for cells in grid[:rows_count]:
         text = [Cell(" ")]
-        for column in layout.placed:
+        for column in layout.columns:
             cell = cells[column.index]
             fitted_text = fit(cell.text, column.width, column.column.align)
             text += [cell._replace(text=fitted_text), Cell(" " * layout.gap)]
-        lines.append(_to_text(text, is_coloured=is_coloured, width=width))
+        lines.append(_format_cells(text, is_coloured=is_coloured, width=width))
     if not fitted_panel.rows.order and len(lines) < rows_count:
-        look = "ok" if panel.id == "wrong" else "dim"
+        style = "ok" if panel.id == "wrong" else "dim"
         lines.append(
-            _to_text([Cell(f" {fitted_panel.empty}", look)], is_coloured=is_coloured, width=width)
+            _format_cells(
+                [Cell(f" {fitted_panel.empty}", style)], is_coloured=is_coloured, width=width
+            )
         )
     lines += [" " * width] * (rows_count - len(lines))
-    if not panel_place.framed:
+    if not panel_position.is_framed:
         return lines
-    look = "bad" if panel.id == "wrong" and fitted_panel.rows.order else "title"
-    title_text = f" {fitted_panel.title(panel_place.rows_count)} "
-    title = _to_text([Cell(title_text, look)], is_coloured=is_coloured, width=width - 1, fill="─")
+    style = "bad" if panel.id == "wrong" and fitted_panel.rows.order else "title"
+    title_text = f" {fitted_panel.title(panel_position.rows_count)} "
+    title = _format_cells(
+        [Cell(title_text, style)], is_coloured=is_coloured, width=width - 1, fill="─"
+    )
     foot = f" {subtitle} ─" if subtitle else ""
     line = "─" * max(0, width - cell_len(foot))
+    foot_text = _format_cells([Cell(foot)], is_coloured=False, width=width - len(line), fill="─")
     return [
         f"╭─{title}╮",
         *(f"│{row}│" for row in lines),
-        f"╰{line}{_to_text([Cell(foot)], is_coloured=False, width=width - len(line), fill='─')}╯",
+        f"╰{line}{foot_text}╯",
     ]
 
 
-def _to_text(
+def _format_cells(
     cells: Sequence[Cell],
     *,
     is_coloured: bool,
@@ -204,7 +213,7 @@ def _to_text(
     width: int | None = None,
     fill: str = " ",
 ) -> str:
-    """Return cells as text, padded to `width`, and coloured if wanted."""
+    """Return cells as text, padded to `width`, with ANSI colours if `is_coloured`."""
     from rich.cells import cell_len, set_cell_size
 
     parts, free_cells = [], width
@@ -212,11 +221,11 @@ def _to_text(
         head, tail = cell.text, ""
         if cell.tail_from:
             head, tail = cell.text[: cell.tail_from], cell.text[cell.tail_from :]
-        for text, look in ((head, cell.look), (tail, cell.tail_look)):
+        for text, style in ((head, cell.style_name), (tail, cell.tail_style_name)):
             if free_cells is not None:
                 text = set_cell_size(text, min(free_cells, cell_len(text)))
                 free_cells -= cell_len(text)
-            ansi_code = _ANSI.get(look, "")
+            ansi_code = _ANSI_CODES.get(style, "")
             parts.append(
                 f"\x1b[{ansi_code}m{text}\x1b[0m" if is_coloured and ansi_code and text else text
             )
@@ -225,7 +234,9 @@ def _to_text(
 
 
 def _overview_json(name: str, state: State) -> dict[str, object]:
-    """Return the overview as JSON, with units in the names."""
+    """Return the overview of a system for JSON, with units in the names; `name` is empty for one
+    system.
+    """
     from natstui.model.live import totals
     from natstui.model.live.rates import trend_column
     from natstui.tui.findings.cells import entity_text
@@ -238,7 +249,7 @@ def _overview_json(name: str, state: State) -> dict[str, object]:
     servers = server_view(state)
     counts = open_counts([state])
     serious_findings = [
-        finding for finding in state.findings.open() if finding.kind.severity != "info"
+        finding for finding in state.findings.list_open() if finding.kind.severity != "info"
     ]
     fields: dict[str, object] = {"system": name} if name else {}
     return fields | {
@@ -272,7 +283,7 @@ def _overview_json(name: str, state: State) -> dict[str, object]:
                 "memory_bytes": server.memory_bytes,
                 "streams_led_count": servers.at(row).streams_led_count,
             }
-            for row, server in enumerate(servers.things)
+            for row, server in enumerate(servers.items)
         ],
         "busiest_streams": [
             {
@@ -281,7 +292,7 @@ def _overview_json(name: str, state: State) -> dict[str, object]:
                 "stored_msgs": streams.stored_msgs[row],
                 "leader": streams.leader[row],
             }
-            for row in totals.busiest_streams(state, _MOST_ROWS)
+            for row in totals.busiest_streams(state, _MAX_ROWS)
         ],
         "lagging_consumers": [
             {
@@ -289,6 +300,6 @@ def _overview_json(name: str, state: State) -> dict[str, object]:
                 "name": consumers.name[row],
                 "pending_msgs": consumers.pending_msgs[row],
             }
-            for row in totals.lagging_consumers(state, _MOST_ROWS)
+            for row in totals.lagging_consumers(state, _MAX_ROWS)
         ],
     }

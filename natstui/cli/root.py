@@ -17,14 +17,14 @@ from natstui import __version__
 from natstui.clean import clean_line
 from natstui.cli.options import ViewerFlags, viewer_flags
 from natstui.cli.sections import LazyGroup
-from natstui.errors import Interrupted, NatstuiError, Refused, RequestFailed, UsageError
+from natstui.errors import ActionRefused, Interrupted, NatstuiError, RequestFailed, UsageError
 from natstui.output import OUTPUT_FAILED_EXIT_CODE, OutputFailed
 
 
 class CommandEntry(NamedTuple):
     """A command in the list of all commands, which is imported only when it is run."""
 
-    target: str
+    import_path: str
     """`module:function`, so that a command does not pay for another's imports."""
     help: str
     """The beginning of its help: at most 45 characters."""
@@ -137,10 +137,10 @@ TOPICS: dict[str, dict[str, CommandEntry]] = {
         "help": CommandEntry("natstui.cli.help:help_", "Explain a command, a group or a finding"),
     },
 }
-_HIDDEN = {"replay-engine": "natstui.cli.sessions.replay:replay_engine"}
+_HIDDEN_COMMANDS = {"replay-engine": "natstui.cli.sessions.replay:replay_engine"}
 COMMANDS: dict[str, str] = {
-    name: entry.target for topic in TOPICS.values() for name, entry in topic.items()
-} | _HIDDEN
+    name: entry.import_path for topic in TOPICS.values() for name, entry in topic.items()
+} | _HIDDEN_COMMANDS
 
 
 class Root(LazyGroup):
@@ -149,8 +149,8 @@ class Root(LazyGroup):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and return its result; translate errors that every command may raise.
 
-        Ctrl-C raises Interrupted, a declined prompt Refused, a path longer than the file system
-        allows, or that the user may not reach, UsageError.
+        Ctrl-C raises Interrupted, a declined prompt ActionRefused, a path longer than the file
+        system allows, or that the user may not reach, UsageError.
         """
         try:
             return super().invoke(ctx)
@@ -163,10 +163,10 @@ class Root(LazyGroup):
         except KeyboardInterrupt:
             raise Interrupted("natstui was stopped", signal.SIGINT) from None
         except click.Abort as error:
-            # At a question: Ctrl-C, or no for an answer, or none.
+            # At a prompt: Ctrl-C, or a declined one.
             if isinstance(error.__context__, KeyboardInterrupt):
                 raise Interrupted("natstui was stopped", signal.SIGINT) from None
-            raise Refused("not confirmed: nothing was changed") from None
+            raise ActionRefused("not confirmed: nothing was changed") from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands into the help by topic, without importing them."""
@@ -183,7 +183,7 @@ def _reset_terminal(ctx: click.Context, _parameter: click.Parameter, is_requeste
         ctx.exit()
 
 
-@click.group(cls=Root, targets=COMMANDS, invoke_without_command=True)
+@click.group(cls=Root, import_paths=COMMANDS, invoke_without_command=True)
 @click.version_option(__version__, prog_name="natstui")
 @click.option(
     "--engine", metavar="COMMAND", help="Command that starts the engine, for example with ssh."
@@ -235,7 +235,7 @@ def run() -> None:
     """
     try:
         try:
-            _run()
+            _run_command()
         finally:
             # What Python could not write when it ends would be a traceback.
             sys.stdout.flush()
@@ -250,18 +250,18 @@ def run() -> None:
         _drop_output()
         sys.exit(_INTERRUPTED_EXIT_CODE)
     except UnicodeEncodeError:
-        non_utf8 = next(
-            (argument for argument in sys.argv[1:] if _SURROGATE.search(argument)), None
+        invalid_argument = next(
+            (argument for argument in sys.argv[1:] if _SURROGATE_PATTERN.search(argument)), None
         )
-        if non_utf8 is None:
+        if invalid_argument is None:
             raise
-        text = f"{clean_line(non_utf8)!r} is not UTF-8: write it in the encoding of the terminal"
-        click.echo(f"natstui: {text}", err=True)
+        text = f"{clean_line(invalid_argument)!r} is not UTF-8"
+        click.echo(f"natstui: {text}: write it in the encoding of the terminal", err=True)
         sys.exit(UsageError.exit_code)
 
 
 _BROKEN_PIPE_EXIT_CODE, _INTERRUPTED_EXIT_CODE = 1, 128 + signal.SIGINT
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
 """Characters that Python creates from bytes of a command line that are not UTF-8."""
 
 
@@ -270,7 +270,7 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _run() -> None:
+def _run_command() -> None:
     as_json = _wants_json(sys.argv[1:])
     try:
         exit_code = root(prog_name="natstui", standalone_mode=not as_json)

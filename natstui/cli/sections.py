@@ -29,20 +29,24 @@ def _move_connection_flags(arguments: list[str]) -> list[str]:
     """Return a command line with the connection flags moved behind the command."""
     flags, index = list[str](), 0
     while index < len(arguments):
-        name, sign, value = arguments[index].partition("=")
+        name, equals_sign, value = arguments[index].partition("=")
         if name.startswith("-s") and name[2:] and not name.startswith("--"):
-            name, sign, value = "-s", "=", arguments[index][2:]
+            name, equals_sign, value = "-s", "=", arguments[index][2:]
         if name not in _CONNECTION_FLAGS:
             break
-        value = value if sign else "".join(arguments[index + 1 : index + 2])
+        value = value if equals_sign else "".join(arguments[index + 1 : index + 2])
         flags += [_CONNECTION_FLAGS[name], value]
-        index += 1 if sign else 2
+        index += 1 if equals_sign else 2
     if index >= len(arguments) or arguments[index].startswith("-"):
         # No command follows, or a flag that only the viewer has.
         return arguments
-    remaining = arguments[index:]
-    end = remaining.index("--") if "--" in remaining else len(remaining)
-    return [*remaining[:end], *flags, *remaining[end:]]
+    remaining_arguments = arguments[index:]
+    end = (
+        remaining_arguments.index("--")
+        if "--" in remaining_arguments
+        else len(remaining_arguments)
+    )
+    return [*remaining_arguments[:end], *flags, *remaining_arguments[end:]]
 
 
 class SectionOption(click.Option):
@@ -53,7 +57,9 @@ class SectionOption(click.Option):
         self.section = section
 
 
-def option_in(section: str) -> Callable[..., Callable[[Callable[..., Any]], Callable[..., Any]]]:
+def section_option_factory(
+    section: str,
+) -> Callable[..., Callable[[Callable[..., Any]], Callable[..., Any]]]:
     """Return a replacement of `click.option` whose options are listed in a section of the help."""
 
     def option(*names: str, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -72,48 +78,52 @@ def _write_options(
     """Write the options by section, those of the connection last."""
     sections: dict[str, list[tuple[str, str]]] = {"Options": []}
     for option in command.get_params(ctx):
-        record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
-        if record is not None:
-            sections.setdefault(_section_of(option), []).append(record)
-    connection = sections.pop(CONNECTION, [])
-    for title, records in (*sections.items(), (CONNECTION, connection)):
-        if records:
+        help_row = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+        if help_row is not None:
+            sections.setdefault(_section_of(option), []).append(help_row)
+    connection_rows = sections.pop(CONNECTION, [])
+    for title, help_rows in (*sections.items(), (CONNECTION, connection_rows)):
+        if help_rows:
             with formatter.section(title):
-                formatter.write_dl(records)
+                formatter.write_dl(help_rows)
 
 
-def _refuse_swallowed(command: click.Command, ctx: click.Context, args: list[str]) -> None:
-    """Raise UsageError where an option would take the next option for its value: `--subject --yes`
-    would do without a question what was to be asked for. `--subject=--yes` is a value.
+def _refuse_options_as_values(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Raise UsageError if an option would get the next option as its value, as in `--subject
+    --yes`: the command would run without that next option. `--subject=--yes` is allowed.
     """
     options = [param for param in command.params if isinstance(param, click.Option)]
     names = {name for option in options for name in (*option.opts, *option.secondary_opts)}
-    with_value = {
+    options_with_value = {
         # One with a value of its own may stand alone.
         name for option in options
         if not option.is_flag and not isinstance(option.flag_value, str) for name in option.opts
     }  # fmt: skip
     for name, value in pairwise(takewhile(lambda text: text != "--", args)):
-        if name in with_value and value.startswith("--") and value in names:
+        if name in options_with_value and value.startswith("--") and value in names:
             raise click.UsageError(f"{name} needs a value before {value}", ctx)
 
 
-def _refuse_empty(command: click.Command, ctx: click.Context, *, allows_empty: bool) -> None:
-    """Raise an error for an option with an empty value: an unset variable does not mean all.
+def _refuse_empty_options(
+    command: click.Command, ctx: click.Context, *, allows_empty: bool
+) -> None:
+    """Raise UsageError for an option with an empty value: an unset shell variable must not mean
+    all.
 
-    `allows_empty`: an empty value is allowed, except for connection options; a blank one never is.
+    With `allows_empty`, an empty value is allowed except for connection options, but never one
+    that has only blanks.
     """
     for option in command.params:
         name = option.name or ""
         value = ctx.params.get(name)
         texts = value if isinstance(value, tuple) else (value,)
-        blanks = [text for text in texts if isinstance(text, str) and not text.strip()]
-        is_given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if not (is_given and isinstance(option, click.Option)) or option.flag_value == "":
+        blank_texts = [text for text in texts if isinstance(text, str) and not text.strip()]
+        is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not (is_typed and isinstance(option, click.Option)) or option.flag_value == "":
             # The last may stand without a value, which is read as an empty one.
             continue
-        is_removed = allows_empty and not any(blanks) and _section_of(option) != CONNECTION
-        if blanks and not is_removed:
+        is_removal = allows_empty and not any(blank_texts) and _section_of(option) != CONNECTION
+        if blank_texts and not is_removal:
             raise UsageError(
                 f"{option.opts[0]} is empty: give it a value, or leave the option out"
             )
@@ -133,12 +143,12 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Return the remaining arguments.
 
-        Raises UsageError for an option with an empty value, for one that took another option for
-        its value, and for a connection flag that the command does not take, with the reason.
+        Raises UsageError for an option with an empty value or with another option as its value,
+        and for a connection flag that the command does not have, with the reason.
         """
-        _refuse_swallowed(self, ctx, args)
+        _refuse_options_as_values(self, ctx, args)
         try:
-            remaining = super().parse_args(ctx, args)
+            remaining_arguments = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if error.option_name not in _CONNECTION_FLAGS:
                 raise
@@ -146,8 +156,8 @@ class Command(click.Command):
             if any("--server" in option.opts for option in self.params):
                 reason = "works in the account of its user: connect as a user of the other account"
             raise click.UsageError(f"{error.option_name}: this command {reason}", ctx) from None
-        _refuse_empty(self, ctx, allows_empty=self.allows_empty)
-        return remaining
+        _refuse_empty_options(self, ctx, allows_empty=self.allows_empty)
+        return remaining_arguments
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options into the help by section, then the examples."""
@@ -168,9 +178,9 @@ class Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Return the remaining arguments; connection flags may precede the command."""
-        remaining = super().parse_args(ctx, _move_connection_flags(args))
-        _refuse_empty(self, ctx, allows_empty=False)
-        return remaining
+        remaining_arguments = super().parse_args(ctx, _move_connection_flags(args))
+        _refuse_empty_options(self, ctx, allows_empty=False)
+        return remaining_arguments
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options into the help by section, then the commands and the examples."""
@@ -182,20 +192,20 @@ class Group(click.Group):
 class LazyGroup(Group):
     """A group that imports a command only when it is run or its help is read."""
 
-    def __init__(self, *args: Any, targets: Mapping[str, str], **options: Any) -> None:
+    def __init__(self, *args: Any, import_paths: Mapping[str, str], **options: Any) -> None:
         super().__init__(*args, **options)
-        self._targets = targets
+        self._import_paths = import_paths
         """Name of a command → `module:function`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, ordered, without importing them."""
-        return sorted({*self.commands, *self._targets})
+        return sorted({*self.commands, *self._import_paths})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return the command of a name; None if there is none."""
-        if cmd_name not in self._targets:
+        """Import and return the command of a name; None if no command has the name."""
+        if cmd_name not in self._import_paths:
             return super().get_command(ctx, cmd_name)
-        module, function = self._targets[cmd_name].split(":")
+        module, function = self._import_paths[cmd_name].split(":")
         command: click.Command = getattr(importlib.import_module(module), function)
         return command
 
@@ -204,7 +214,7 @@ class LazyGroup(Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return name, command and remaining arguments of a command line.
 
-        Raises NoSuchCommand with similar names.
+        Raises NoSuchCommand with similar names if no command has the name.
         """
         try:
             return super().resolve_command(ctx, args)
@@ -214,7 +224,7 @@ class LazyGroup(Group):
             ) from None
 
 
-class Edit(Command):
+class EditCommand(Command):
     """A command in which an empty value removes a setting."""
 
     allows_empty = True

@@ -18,26 +18,26 @@ from natstui.cli.manage.writing import (
     refuse_read_only,
     run_with_writer,
 )
-from natstui.cli.options import connection_options, reading_seconds
+from natstui.cli.options import connection_options, parse_reading_seconds
 from natstui.cli.sections import Group, command
-from natstui.cli.text_table import hanging, stdout_width, table, text_column
+from natstui.cli.text_table import stdout_width, table, text_column, wrap_hanging
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import Interrupted, RequestFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.managing.balancing import carry_out, read_groups
-from natstui.jetstream.system.asking import ServerRequests
+from natstui.jetstream.managing.balancing import read_groups, run_moves
 from natstui.jetstream.system.meta import (
     StepDown,
-    meta_without,
     read_meta,
+    read_meta_for_removal,
     remove_server,
     step_down_meta,
 )
+from natstui.jetstream.system.requests import ServerRequests
 from natstui.jetstream.system.servers import read_servers
-from natstui.jetstream.system.source import System
+from natstui.jetstream.system.source import SystemConnection
 from natstui.model.columns.servers import SERVER_COLUMNS, ServerRow
 from natstui.model.records.system import RemoveServer
 from natstui.model.servers.balance import (
@@ -48,11 +48,11 @@ from natstui.model.servers.balance import (
     plan_moves,
 )
 from natstui.model.servers.server import Servers, Storage, rates_between
-from natstui.model.servers.words import (
+from natstui.model.servers.text import (
     account_text,
     meta_text,
     peer_text,
-    removal_question,
+    removal_prompt,
     summary,
 )
 from natstui.model.traffic import Traffic
@@ -75,7 +75,7 @@ _JETSTREAM_COLUMNS = {
     "file": 2, "reserved": 6, "free": 2, "store": 8, "memory_free": 9, "ha": 5,
     "streams_led": 1, "consumers_led": 1, "inflight": 6, "errors": 7, "meta": 2,
 }  # fmt: skip
-_MOST_ROUNDS = 3
+_MAX_ROUNDS = 3
 """Number of planning rounds: a leader may move elsewhere than planned."""
 _LEADER_KINDS = ("stream", "consumer")
 
@@ -99,7 +99,7 @@ def servers(
     """
     from natstui.cli.connected import await_with_progress
 
-    for_s = None if for_text is None else reading_seconds(for_text, "--for")
+    for_s = None if for_text is None else parse_reading_seconds(for_text, "--for")
     servers_read, rates = asyncio.run(await_with_progress(_read_servers(connection, for_s)))
     if not servers_read.rows:
         raise RequestFailed(
@@ -115,33 +115,33 @@ def servers(
 
 
 def unread_source_text(connection: Connection, servers_read: Servers | None) -> str | None:
-    """Return a sentence where [system] or monitoring ports are set, and none could be read.
+    """Return a sentence if [system] or monitoring ports are set and none could be read; else None.
 
-    `servers_read` is None where nothing was read of the servers yet.
+    `servers_read` is None if nothing was read of the servers yet.
     """
-    if not connection.names_servers_source:
+    if not connection.has_servers_source:
         return None
     if servers_read is None:
         source = "the monitoring ports" if connection.system is None else "the system account"
         return f"not read: {source}: nothing replied yet; use a longer --for"
     if servers_read.source != "account":
         return None
-    unread = " and ".join(missing.what for missing in servers_read.missing)
-    return f"not read: {unread}; what is printed is from your account"
+    unread_sources = " and ".join(missing.what for missing in servers_read.missing)
+    return f"not read: {unread_sources}; what is printed is from your account"
 
 
 async def _read_servers(
     connection: Connection, for_s: float | None
 ) -> tuple[Servers, Mapping[str, Traffic] | None]:
     client = await connect(connection)
-    system = System(connection, client)
+    system = SystemConnection(connection, client)
     try:
-        asking = ServerRequests(client)
-        first_reading = await read_servers(asking, system)
+        server_requests = ServerRequests(client)
+        first_reading = await read_servers(server_requests, system)
         if for_s is None:
             return first_reading, None
         await asyncio.sleep(for_s)
-        second_reading = await read_servers(asking, system)
+        second_reading = await read_servers(server_requests, system)
         return second_reading, rates_between(first_reading, second_reading)
     finally:
         await system.close()
@@ -149,11 +149,11 @@ async def _read_servers(
 
 
 def server_lines(servers_read: Servers, rates: Rates | None, width_cells: int | None) -> list[str]:
-    """Return the servers as lines: a sentence, a table, then meta groups, accounts, what is
-    missing.
+    """Return the servers as lines: a sentence, a table, the meta groups, the accounts, and what
+    could not be read.
 
     `rates` (by server id) are shown per second instead of totals. `width_cells` is the width of
-    the terminal; None: of a pipe, without a limit.
+    the terminal; None for a pipe, which has no limit.
     """
     drop_orders = (
         _SERVER_COLUMNS | (_TOTAL_COLUMNS if rates is None else _RATE_COLUMNS) | _JETSTREAM_COLUMNS
@@ -169,7 +169,7 @@ def server_lines(servers_read: Servers, rates: Rates | None, width_cells: int | 
     rows = [[_COLUMNS[key].text(server) for key in drop_orders] for server in servers]
     lines = [clean_line(summary(servers_read)), *table(columns, rows, width_cells)]
     for meta in servers_read.metas:
-        text = meta_text(meta, answers=servers_read.leader_answers(meta))
+        text = meta_text(meta, has_reply=servers_read.has_leader_reply(meta))
         lines += ["", clean_line(f"META GROUP of {meta.cluster}: {text}")]
         lines += [clean_line(f"  {peer.name}: {peer_text(peer)}") for peer in meta.peers]
     if servers_read.accounts:
@@ -182,7 +182,7 @@ def server_lines(servers_read: Servers, rates: Rates | None, width_cells: int | 
         lines += ["", "UNAVAILABLE"]
         for missing in servers_read.missing:
             lines.append(
-                hanging(clean_line(f"  {missing.what}: {missing.reason}"), width_cells, 4)
+                wrap_hanging(clean_line(f"  {missing.what}: {missing.reason}"), width_cells, 4)
             )
     return lines
 
@@ -232,14 +232,14 @@ def balance(
     moves; the moves done are printed and in the journal.
     """
     pause_s, kinds = (
-        reading_seconds(pause, "--pause"),
+        parse_reading_seconds(pause, "--pause"),
         [only[:-1]] if only else list(_LEADER_KINDS),
     )
     as_json = flags["as_json"]
     if not dry_run:
         refuse_read_only(connection, flags["read_only"])
-    owner_text, plans = run_with_writer(
-        connection, True, lambda writer: _read_plans(writer, kinds)
+    system_name, plans = run_with_writer(
+        connection, True, lambda writer: _read_name_and_plans(writer, kinds)
     )
     moves = _moves_of(plans)
     if not as_json:
@@ -250,16 +250,16 @@ def balance(
         if moves:
             click.get_current_context().exit(1)
         return
-    question = f"this will move {counted(len(moves), 'leader')} of {owner_text}"
+    prompt = f"this will move {counted(len(moves), 'leader')} of {system_name}"
     yes, confirm = flags["yes"], flags["confirm"]
-    confirm_name(connection, owner_text, clean_line(question), yes=yes, confirm=confirm)
+    confirm_name(connection, system_name, clean_line(prompt), yes=yes, confirm=confirm)
     moved_texts: list[str] = []
 
     async def work(writer: Writer) -> tuple[list[Plan], int | None]:
-        return await _move_leaders(writer, kinds, pause_s, moved_texts, quiet=as_json)
+        return await _move_leaders(writer, kinds, pause_s, moved_texts, is_quiet=as_json)
 
     remaining_plans, signal_number = run_with_writer(
-        connection, flags["read_only"], work, prints=True
+        connection, flags["read_only"], work, work_prints=True
     )
     if as_json:
         click.echo(_balance_json(plans, moved_texts, remaining_plans))
@@ -271,12 +271,15 @@ def balance(
         click.get_current_context().exit(1)
 
 
-async def _read_plans(writer: Writer, kinds: Sequence[str]) -> tuple[str, list[Plan]]:
-    """Return the name of the balanced system or account, and a plan of each kind."""
-    return writer.client.link.cluster or "balance", await _plans(writer, kinds)
+async def _read_name_and_plans(writer: Writer, kinds: Sequence[str]) -> tuple[str, list[Plan]]:
+    """Return the name to type (that of the cluster, else `balance`), and the plan of each kind.
+
+    A plan has the moves of the leaders of one kind: `stream` or `consumer`.
+    """
+    return writer.client.link.cluster or "balance", await _read_plans_by_kind(writer, kinds)
 
 
-async def _plans(writer: Writer, kinds: Sequence[str]) -> list[Plan]:
+async def _read_plans_by_kind(writer: Writer, kinds: Sequence[str]) -> list[Plan]:
     groups = await read_groups(writer.client)
     return [plan_moves(groups_of_kind(groups, kind)) for kind in kinds]
 
@@ -286,27 +289,29 @@ def _moves_of(plans: Sequence[Plan]) -> tuple[Move, ...]:
 
 
 async def _move_leaders(
-    writer: Writer, kinds: Sequence[str], pause_s: float, moved_texts: list[str], *, quiet: bool
+    writer: Writer, kinds: Sequence[str], pause_s: float, moved_texts: list[str], *, is_quiet: bool
 ) -> tuple[list[Plan], int | None]:
-    """Execute plans until there is nothing to move; return the remaining plans.
+    """Execute plans until there is nothing to move, for three rounds at most.
 
-    Also returns the signal that stopped it, None when none did.
+    Returns the remaining plans, and the number of the signal that stopped the moves, if any.
     """
-    stop = stopped_by_signal()
+    stop_event = stopped_by_signal()
 
     def print_move(sentence: str) -> None:
         moved_texts.append(sentence)
-        if not quiet:
+        if not is_quiet:
             click.echo(clean_line(sentence))
 
-    for _ in range(_MOST_ROUNDS):
-        moves = _moves_of(await _plans(writer, kinds))
+    for _ in range(_MAX_ROUNDS):
+        moves = _moves_of(await _read_plans_by_kind(writer, kinds))
         if not moves:
             break
-        await carry_out(writer, moves, pause_s, stop, print_move)
-        if stop.is_set():
+        await run_moves(writer, moves, pause_s, stop_event, print_move)
+        if stop_event.is_set():
             break
-    return await _plans(writer, kinds), stop.signal_number if stop.is_set() else None
+    return await _read_plans_by_kind(
+        writer, kinds
+    ), stop_event.signal_number if stop_event.is_set() else None
 
 
 def _print_plan(plans: Sequence[Plan]) -> None:
@@ -378,20 +383,20 @@ def step_down(connection: Connection, arguments: dict[str, Any], **flags: Any) -
 async def _step_down(
     connection: Connection, preferred_server: str | None, flags: dict[str, Any]
 ) -> str:
-    system = System(connection)
+    system = SystemConnection(connection)
     try:
-        # Who may not ask the system account is told so before anything is asked of him.
+        # A missing permission for the system account is reported before the prompt.
         await system.client()
         meta_group = await read_meta(system)
         target_text = f" to {preferred_server}" if preferred_server else ""
-        question = (
-            f"this will step down {meta_group.leader or 'nobody'} from "
+        prompt = (
+            f"this will step down {meta_group.leader or 'no leader'} from "
             f"{meta_group.cluster}{target_text}"
         )
         confirmed_name = flags["confirm"]
         if connection.production:
             confirmed_name = await asyncio.to_thread(
-                confirm_name, connection, meta_group.cluster, clean_line(question),
+                confirm_name, connection, meta_group.cluster, clean_line(prompt),
                 yes=flags["yes"], confirm=confirmed_name,
             )  # fmt: skip
         writer = Writer(await system.client(), Journal())
@@ -414,16 +419,16 @@ def peer_remove(connection: Connection, node: str, **flags: Any) -> None:
     SERVER may rejoin later only with an empty store.
     """
     refuse_read_only(connection, flags["read_only"])
-    click.echo(clean_line(asyncio.run(_peer_remove(connection, node, flags))))
+    click.echo(clean_line(asyncio.run(_remove_peer(connection, node, flags))))
 
 
-async def _peer_remove(connection: Connection, server: str, flags: dict[str, Any]) -> str:
-    system = System(connection)
+async def _remove_peer(connection: Connection, server: str, flags: dict[str, Any]) -> str:
+    system = SystemConnection(connection)
     try:
-        meta = await meta_without(await system.client(), system, server)
-        question = clean_line(removal_question(meta, server))
+        meta = await read_meta_for_removal(await system.client(), system, server)
+        prompt = clean_line(removal_prompt(meta, server))
         confirmed_name = await asyncio.to_thread(
-            confirm_name, connection, server, question, yes=flags["yes"], confirm=flags["confirm"]
+            confirm_name, connection, server, prompt, yes=flags["yes"], confirm=flags["confirm"]
         )
         writer = Writer(await system.client(), Journal())
         return await remove_server(writer, system, RemoveServer(0, server, confirmed_name))

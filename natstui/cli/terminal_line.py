@@ -17,14 +17,14 @@ def print_stderr(text: str) -> None:
 
 
 class TerminalLine:
-    """A context manager: a line at stderr that is cleared at the end; empty if that is no
+    """A context manager: a line on stderr that is cleared at the end; shows nothing without a
     terminal.
     """
 
-    def __init__(self, every_s: float = 0.0) -> None:
-        """Create without a text; `every_s` is the minimum time that a text is shown."""
+    def __init__(self, interval_s: float = 0.0) -> None:
+        """Create an empty line; `interval_s` is the minimum time between two texts."""
         self._is_shown = sys.stderr.isatty()
-        self._every_s = every_s
+        self._interval_s = interval_s
         self._text = ""
         self._shown_mono_s = 0.0
 
@@ -37,11 +37,11 @@ class TerminalLine:
     def show(self, text: str, *, immediately: bool = False) -> None:
         """Replace the line by a text.
 
-        A new text within `every_s` of the last one is left out, unless it is `immediately`.
+        Ignores a text within `interval_s` after the last one, unless `immediately` is true.
         """
         now_mono_s = time.monotonic()
-        is_new = now_mono_s - self._shown_mono_s < self._every_s and not immediately
-        if not self._is_shown or is_new or text == self._text:
+        is_too_early = now_mono_s - self._shown_mono_s < self._interval_s and not immediately
+        if not self._is_shown or is_too_early or text == self._text:
             return
         self._text, self._shown_mono_s = text, now_mono_s
         self._write(f"\r\x1b[K{clean_line(text)}")

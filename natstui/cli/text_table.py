@@ -1,4 +1,4 @@
-"""Aligned tables of plain text for people at a pipe or a simple terminal."""
+"""Aligned tables of plain text, for a terminal or a pipe."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from natstui.model.columns.column import Column as EntityColumn
 _GAP = "  "
 _BOXED_GAP = " │ "
 _EDGES_CELLS = 4
-_NARROWEST_CELLS = 8
-_WIDEST_CELLS = 255
+_MIN_COLUMN_CELLS = 8
+_MAX_COLUMN_CELLS = 255
 """Maximum width of a cell: one long value must not pad every other row."""
 COLOURS: Mapping[str, str] = {"ok": "green", "warn": "yellow", "bad": "red"}
 """Level of a status → its colour on a terminal."""
@@ -28,13 +28,13 @@ _SEVERITIES = {"CRITICAL": "red", "WARNING": "yellow"}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its title, and how it is reduced where space is short."""
+    """A column: its title, and how its width is reduced if the terminal is narrow."""
 
     title: str
     numeric: bool = True
     """Whether it is aligned to the right."""
     drop_order: int = 0
-    """The column with the highest number is dropped first; one with 0 never is."""
+    """The column with the highest number is dropped first; a column with 0 is never dropped."""
     shrinks: bool = False
     """Whether it may be cut, ending in `…`."""
     colours: Mapping[str, str] = field(default_factory=dict)
@@ -56,10 +56,10 @@ def stdout_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def hanging(text: str, width_cells: int | None, indent_cells: int) -> str:
+def wrap_hanging(text: str, width_cells: int | None, indent_cells: int) -> str:
     """Return a text wrapped at `width_cells`, with continued lines indented by `indent_cells`.
 
-    None: of a pipe, which gets the text unchanged.
+    Returns the text unchanged if `width_cells` is None, as for a pipe.
     """
     if width_cells is None:
         return text
@@ -72,7 +72,7 @@ def hanging(text: str, width_cells: int | None, indent_cells: int) -> str:
     return "\n".join(part for parts in lines for part in parts)
 
 
-def severities_coloured(text: str) -> str:
+def colour_severities(text: str) -> str:
     """Return a text with the severity at the start of a line in colour, as ANSI codes."""
     lines = []
     for line in text.split("\n"):
@@ -85,7 +85,9 @@ def severities_coloured(text: str) -> str:
 
 
 def cells_count(text: str) -> int:
-    """Return the width of a text in terminal cells: wide characters take 2, marks 0."""
+    """Return the width of a text in terminal cells: 2 for a wide character, 0 for a combining
+    mark.
+    """
     if text.isascii():
         return len(text)
     wide_count = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
@@ -93,16 +95,16 @@ def cells_count(text: str) -> int:
     return len(text) + wide_count - marks_count
 
 
-def cut(text: str, most_cells: int) -> str:
-    """Return a text of `most_cells` terminal cells at most, ending in `…` if it was cut."""
-    if cells_count(text) <= most_cells:
+def cut_text(text: str, max_cells: int) -> str:
+    """Return a text of `max_cells` terminal cells at most, ending in `…` if it was cut."""
+    if cells_count(text) <= max_cells:
         return text
-    fitting = ""
+    fitting_text = ""
     for character in text:
-        if cells_count(fitting + character) >= most_cells:
+        if cells_count(fitting_text + character) >= max_cells:
             break
-        fitting += character
-    return fitting + "…"
+        fitting_text += character
+    return fitting_text + "…"
 
 
 def table(
@@ -111,27 +113,27 @@ def table(
     """Return the lines of a table with its titles; every cell becomes one line without control
     codes.
 
-    `rows` have a text for each of `columns`. On a terminal of `width_cells`, titles are bold in a
-    box as `nats` draws it, and columns are dropped or cut until it fits. None: of a pipe, with
-    neither box nor limit.
+    `rows` have a text for each of `columns`. On a terminal of `width_cells`, titles are bold, the
+    table has a box as that of `nats`, and columns are dropped or cut until it fits. With None, as
+    for a pipe, there is neither box nor limit.
     """
     grid = [[column.title for column in columns]]
-    grid += [[cut(clean_line(text), _WIDEST_CELLS) for text in row] for row in rows]
+    grid += [[cut_text(clean_line(text), _MAX_COLUMN_CELLS) for text in row] for row in rows]
     widths = [max(cells_count(row[index]) for row in grid) for index in range(len(columns))]
     if width_cells is not None:
-        _narrow(columns, widths, width_cells)
+        _fit_columns(columns, widths, width_cells)
     if width_cells is None:
-        return [_GAP.join(_cells(columns, row, widths)).rstrip() for row in grid]
-    return _boxed(columns, grid, widths)
+        return [_GAP.join(_padded_cells(columns, row, widths)).rstrip() for row in grid]
+    return _box_lines(columns, grid, widths)
 
 
-def _boxed(
+def _box_lines(
     columns: Sequence[Column], grid: Sequence[Sequence[str]], widths: Sequence[int]
 ) -> list[str]:
     """Return the lines of a table in a box; its first row has the titles."""
     bars = ["─" * width for width in widths if width]
-    titles = [click.style(title, bold=True) for title in _cells(columns, grid[0], widths)]
-    rows = [_cells(columns, row, widths, is_coloured=True) for row in grid[1:]]
+    titles = [click.style(title, bold=True) for title in _padded_cells(columns, grid[0], widths)]
+    rows = [_padded_cells(columns, row, widths, is_coloured=True) for row in grid[1:]]
     return [
         f"╭─{'─┬─'.join(bars)}─╮",
         f"│ {_BOXED_GAP.join(titles)} │",
@@ -147,42 +149,42 @@ def _box_width(widths: Sequence[int]) -> int:
     return sum(widths) + len(_BOXED_GAP) * (columns_count - 1) + _EDGES_CELLS
 
 
-def _narrow(columns: Sequence[Column], widths: list[int], width_cells: int) -> None:
-    """Drop columns, then cut those that may be cut, until the table fits. Dropped columns have
-    width 0.
+def _fit_columns(columns: Sequence[Column], widths: list[int], width_cells: int) -> None:
+    """Set `widths` so that the table fits: drop columns (width 0), then cut those that may be
+    cut.
     """
     indexes = sorted(range(len(columns)), key=lambda index: -columns[index].drop_order)
     for index in indexes:
-        if _least_width(columns, widths) <= width_cells or not columns[index].drop_order:
+        if _min_width(columns, widths) <= width_cells or not columns[index].drop_order:
             break
         widths[index] = 0
     while _box_width(widths) > width_cells:
-        cuttable_indexes = _shrinkable(columns, widths)
+        cuttable_indexes = _shrinkable_indexes(columns, widths)
         if not cuttable_indexes:
             return
         index = max(cuttable_indexes, key=widths.__getitem__)
-        widths[index] = max(_NARROWEST_CELLS, widths[index] - _box_width(widths) + width_cells)
+        widths[index] = max(_MIN_COLUMN_CELLS, widths[index] - _box_width(widths) + width_cells)
 
 
-def _shrinkable(columns: Sequence[Column], widths: Sequence[int]) -> list[int]:
+def _shrinkable_indexes(columns: Sequence[Column], widths: Sequence[int]) -> list[int]:
     return [
         index
         for index, column in enumerate(columns)
-        if column.shrinks and widths[index] > _NARROWEST_CELLS
+        if column.shrinks and widths[index] > _MIN_COLUMN_CELLS
     ]
 
 
-def _least_width(columns: Sequence[Column], widths: Sequence[int]) -> int:
+def _min_width(columns: Sequence[Column], widths: Sequence[int]) -> int:
     """Return the width of the table after cutting everything that may be cut."""
-    cuttable_indexes = set(_shrinkable(columns, widths))
+    cuttable_indexes = set(_shrinkable_indexes(columns, widths))
     return _box_width(
-        [2 * _NARROWEST_CELLS if index in cuttable_indexes and width > 2 * _NARROWEST_CELLS
+        [2 * _MIN_COLUMN_CELLS if index in cuttable_indexes and width > 2 * _MIN_COLUMN_CELLS
          else width
          for index, width in enumerate(widths)]
     )  # fmt: skip
 
 
-def _cells(
+def _padded_cells(
     columns: Sequence[Column],
     row: Sequence[str],
     widths: Sequence[int],
@@ -194,7 +196,7 @@ def _cells(
     for column, text, width in zip(columns, row, widths, strict=True):
         if width:
             colour = column.colours.get(text) if is_coloured else None
-            text = cut(text, width)
+            text = cut_text(text, width)
             padding = " " * (width - cells_count(text))
             text = text if colour is None else click.style(text, fg=colour)
             cells.append(padding + text if column.numeric else text + padding)
@@ -206,7 +208,7 @@ def print_rows(
 ) -> None:
     """Print a table: `text_columns_count` columns of text at the left, then columns of numbers.
 
-    `titles` are the titles, `rows` have a text for each.
+    `rows` have a text for each of `titles`.
     """
     columns = [
         Column(title, numeric=index >= text_columns_count, shrinks=0 < index < text_columns_count)

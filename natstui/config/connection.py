@@ -1,4 +1,4 @@
-"""One connection to a NATS system: its addresses, identity, encryption and time-outs."""
+"""A connection to a NATS system: its addresses, identity, encryption and timeouts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Secret:
-    """A text that is never printed: it shows stars until `reveal()` is called."""
+    """A text that is never printed: `str()` shows stars, `reveal()` returns the text."""
 
     __slots__ = ("_text",)
 
@@ -17,7 +17,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """Return the text itself."""
+        """Return the secret text."""
         return self._text
 
     def __repr__(self) -> str:
@@ -34,8 +34,8 @@ class Secret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """A connection to a NATS system, with all references resolved; at most one kind of identity is
-    set.
+    """A connection to a NATS system, with all references resolved and at most one kind of
+    identity.
     """
 
     servers: tuple[str, ...] = ("nats://127.0.0.1:4222",)
@@ -77,9 +77,7 @@ class Connection:
     """Timeout for connecting, all addresses together."""
     request_timeout_s: float = 5.0
     list_timeout_s: float = 6.0
-    """Timeout of STREAM.LIST and CONSUMER.LIST, which a server with a node down answers
-    after 4 s.
-    """
+    """Timeout of STREAM.LIST and CONSUMER.LIST: with a node down, the reply comes after 4 s."""
 
     label: str | None = None
     """Name of its context or profile, shown to people."""
@@ -88,7 +86,7 @@ class Connection:
     production: bool = False
     """Require a confirmation before anything that changes the server."""
     account: str | None = None
-    """Another account, which is only watched through the system account or monitoring ports."""
+    """Another account, watched through the system account or monitoring ports."""
     colour: str | None = None
     """Colour that marks this system on the screen."""
     system: Connection | None = None
@@ -109,12 +107,12 @@ class Connection:
         return self.event_prefix or "$JS.EVENT"
 
     @property
-    def names_servers_source(self) -> bool:
-        """Return whether [system] or monitoring ports are set, to read the servers from."""
+    def has_servers_source(self) -> bool:
+        """Return whether [system] or monitoring ports are set, which the servers are read from."""
         return self.system is not None or bool(self.monitoring)
 
     @property
-    def wants_tls(self) -> bool:
+    def requires_tls(self) -> bool:
         """Return whether an unencrypted connection must be refused."""
         is_required = self.tls_required or self.tls_first or bool(self.ca or self.cert)
         return is_required or any(
@@ -123,14 +121,16 @@ class Connection:
 
     @property
     def target(self) -> str:
-        """Return the target of the connection for people, without any secret."""
+        """Return the label and the first address of the connection, without any secret."""
         first, *other_servers = [server.rpartition("@")[2] or server for server in self.servers]
         address = first.partition("://")[2] or first
         address = f"{address} (+{len(other_servers)})" if other_servers else address
         return f"{self.label} · {address}" if self.label else address
 
-    def to_line(self) -> str:
-        """Return one line of JSON *with* the secrets, for the stdin of a child process."""
+    def to_json_line(self) -> str:
+        """Return a line of JSON *with* the secrets but without [system], for the stdin of a child
+        process.
+        """
         values: dict[str, Any] = {}
         # What works for the user needs no more rights than the user has.
         without_system = dataclasses.replace(self, system=None)
@@ -140,9 +140,9 @@ class Connection:
         return json.dumps(values)
 
     @classmethod
-    def from_line(cls, line: str) -> Connection:
-        """Return the connection that `to_line` wrote."""
-        values: dict[str, Any] = json.loads(line)
+    def from_json_line(cls, json_line: str) -> Connection:
+        """Return the connection in a line that `to_json_line` wrote."""
+        values: dict[str, Any] = json.loads(json_line)
         for name, value in values.items():
             if isinstance(value, dict):
                 values[name] = Secret(value["secret"])

@@ -1,4 +1,4 @@
-"""The effective settings: every value with its origin, secrets masked."""
+"""The effective settings: every value with its origin, and with its secrets masked."""
 
 from __future__ import annotations
 
@@ -10,28 +10,38 @@ from pydantic import SecretStr
 from natstui.config.contexts import PATH_FIELDS
 from natstui.config.load import LoadedSettings
 from natstui.config.references import has_secret
-from natstui.config.settings import NAMED, ConnectionPart, DefaultConnection, Settings, System
+from natstui.config.settings import (
+    NAMED_TABLES,
+    ConnectionPart,
+    DefaultConnection,
+    Settings,
+    System,
+)
 from natstui.config.target import SECRETS, ConnectionNames, resolve
 
 STARS = "********"
 _DEFAULT = "default"
-_REFERENCES = ("file://", "env://", "op://", "nsc://")
+_REFERENCE_SCHEMES = ("file://", "env://", "op://", "nsc://")
 
 Row = tuple[str, Any, str]
 """Key, value without any secret (None if unset), origin."""
 
 
-def effective(loaded_settings: LoadedSettings, connection_names: ConnectionNames) -> Iterator[Row]:
-    """Yield every effective setting; the connection is the one that `connection_names` selects."""
+def effective_settings(
+    loaded_settings: LoadedSettings, connection_names: ConnectionNames
+) -> Iterator[Row]:
+    """Yield (key, value, origin) of every setting, for the connection that `connection_names`
+    selects.
+    """
     layer = resolve(loaded_settings, connection_names).layer
     for name, field in DefaultConnection.model_fields.items():
         key = f"connection.{name}"
         if name in layer:
             value, origin = layer[name]
-            yield key, _shown(name, value), origin
+            yield key, _mask_secrets(name, value), origin
         elif name in ConnectionPart.model_fields:
             examples = field.examples or [None]
-            default = examples[0] if name in _HAVE_DEFAULTS else None
+            default = examples[0] if name in _SETTINGS_WITH_DEFAULT else None
             yield key, default, _DEFAULT
         else:
             value = getattr(loaded_settings.settings.connection, name)
@@ -41,11 +51,11 @@ def effective(loaded_settings: LoadedSettings, connection_names: ConnectionNames
             yield from _part_rows(part, loaded_settings)
 
 
-_HAVE_DEFAULTS = ("server", "tls", "tls_first", "inbox_prefix", "read_only", "production")
+_SETTINGS_WITH_DEFAULT = ("server", "tls", "tls_first", "inbox_prefix", "read_only", "production")
 
 
 def _part_rows(part: str, loaded_settings: LoadedSettings) -> Iterator[Row]:
-    if part in NAMED:
+    if part in NAMED_TABLES:
         for table, settings in getattr(loaded_settings.settings, part).items():
             for name in settings.model_fields_set:
                 key = f"{part}.{table}.{name}"
@@ -53,7 +63,11 @@ def _part_rows(part: str, loaded_settings: LoadedSettings) -> Iterator[Row]:
                 if isinstance(value, System):
                     yield from _system_rows(key, value, loaded_settings)
                 else:
-                    yield key, _shown(name, value), loaded_settings.origins.get(key, _DEFAULT)
+                    yield (
+                        key,
+                        _mask_secrets(name, value),
+                        loaded_settings.origins.get(key, _DEFAULT),
+                    )
         return
     if part == "system":
         yield from _system_rows(part, loaded_settings.settings.system, loaded_settings)
@@ -61,9 +75,9 @@ def _part_rows(part: str, loaded_settings: LoadedSettings) -> Iterator[Row]:
     for name, value in getattr(loaded_settings.settings, part):
         key = f"{part}.{name}"
         origins = (
-            of
-            for origin, of in loaded_settings.origins.items()
-            if f"{origin}.".startswith(f"{key}.")
+            origin
+            for full_key, origin in loaded_settings.origins.items()
+            if f"{full_key}.".startswith(f"{key}.")
         )
         yield key, value, next(origins, _DEFAULT)
 
@@ -71,34 +85,34 @@ def _part_rows(part: str, loaded_settings: LoadedSettings) -> Iterator[Row]:
 def _system_rows(prefix: str, system: System, loaded_settings: LoadedSettings) -> Iterator[Row]:
     for name, value in system:
         key = f"{prefix}.{name}"
-        shown_value = None if value is None else _shown(name, value)
+        shown_value = None if value is None else _mask_secrets(name, value)
         yield key, shown_value, loaded_settings.origins.get(key, _DEFAULT)
 
 
-def _shown(name: str, value: Any) -> Any:
-    """Return a value for people, with references but without secrets."""
+def _mask_secrets(name: str, value: Any) -> Any:
+    """Return a value with stars for its secrets; references to secrets stay."""
     text = value.get_secret_value() if isinstance(value, SecretStr) else value
     if name in SECRETS:
-        return text if text.startswith(_REFERENCES) else STARS
+        return text if text.startswith(_REFERENCE_SCHEMES) else STARS
     if name in PATH_FIELDS and (text.startswith("data:") or has_secret(text)):
         return STARS
     if name == "webhook":
-        return _host_of(text)
+        return _mask_path(text)
     if name == "server":
-        return ",".join(_without_user(part) for part in text.split(","))
+        return ",".join(_mask_user(part) for part in text.split(","))
     return text
 
 
-def _host_of(url: str) -> str:
-    """Return a URL up to its host: the path of a webhook may be a secret."""
-    scheme, mark, rest_of_url = url.partition("://")
+def _mask_path(url: str) -> str:
+    """Return a URL with stars for its path, because the path of a webhook may be a secret."""
+    scheme, separator, rest_of_url = url.partition("://")
     host, slash, path = rest_of_url.partition("/")
-    safe_url = _without_user(f"{scheme}{mark}{host.partition('?')[0]}")
+    safe_url = _mask_user(f"{scheme}{separator}{host.partition('?')[0]}")
     return f"{safe_url}/{STARS}" if (slash and path) or "?" in host else safe_url
 
 
-def _without_user(address: str) -> str:
+def _mask_user(address: str) -> str:
     """Return an address with stars for its user and password."""
-    scheme, mark, rest_of_url = address.rpartition("://")
+    scheme, separator, rest_of_url = address.rpartition("://")
     _, at_sign, host = rest_of_url.rpartition("@")
-    return f"{scheme}{mark}{STARS}@{host}" if at_sign else address
+    return f"{scheme}{separator}{STARS}@{host}" if at_sign else address

@@ -1,4 +1,6 @@
-"""`config.example.toml`: every setting with its default and meaning, written from the settings."""
+"""`config.example.toml`: every setting with its default and meaning, generated from the
+settings.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from natstui.config.settings import NAMED, Profile, Settings
+from natstui.config.settings import NAMED_TABLES, Profile, Settings
 
-_HEAD = """\
+_HEADER = """\
 # Every setting of natstui with its default.
 #
 # `natstui config --path` says where this file is read from. A setting behind a "# " is not set:
@@ -26,24 +28,24 @@ _UNITS = {"_per_s": "per second", "_s": "seconds", "_bytes": "bytes", "_percent"
 
 
 def example_text() -> str:
-    """Return the entire example; it is valid TOML and changes nothing when it is used."""
-    parts, meanings = [_HEAD], read_meanings(Settings)
+    """Return the text of the example; it is valid TOML, and loading it changes no setting."""
+    parts, meanings = [_HEADER], read_meanings(Settings)
     for name, field in Settings.model_fields.items():
-        lines = _named_lines(name) if name in NAMED else _part_lines(name, field)
+        lines = _named_lines(name) if name in NAMED_TABLES else _part_lines(name, field)
         parts.append("\n".join([f"# {meanings[name]}", *lines]) + "\n")
     return "\n".join(parts)
 
 
 def read_meanings(part: type[BaseModel]) -> dict[str, str]:
-    """Return the docstring of each field of a part, with those of its bases first.
+    """Return the docstring of each field of a part, with those of its base classes first.
 
-    pydantic would read the source, too, but at every start of natstui.
+    pydantic could read the source, too, but would do so at every start of natstui.
     """
     meanings: dict[str, str] = {}
-    for base in reversed(part.__mro__):
-        if base.__module__ != Settings.__module__:
+    for base_class in reversed(part.__mro__):
+        if base_class.__module__ != Settings.__module__:
             continue
-        (definition,) = ast.parse(dedent(inspect.getsource(base))).body
+        (definition,) = ast.parse(dedent(inspect.getsource(base_class))).body
         assert isinstance(definition, ast.ClassDef)
         field = ""
         for statement in definition.body:
@@ -65,19 +67,21 @@ def _part_lines(name: str, field: FieldInfo) -> Iterator[str]:
             yield from _setting_lines(key, meanings[key], setting)
 
 
-_OF_PROFILE = (
+_PROFILE_KEYS = (
     *("label", "context", "server", "creds", "colour", "read_only", "production"),
     *("monitoring", "system"),
 )
 
 
 def _named_lines(name: str) -> Iterator[str]:
-    """Yield an example of a table with a user's name, commented out: there is none by default."""
-    example, part = NAMED[name]
+    """Yield an example of a table with a user's name, commented out, because there is none by
+    default.
+    """
+    example, part = NAMED_TABLES[name]
     meanings = read_meanings(part)
     yield f"# [{name}.{example}]"
     for key, setting in part.model_fields.items():
-        if part is not Profile or key in _OF_PROFILE:
+        if part is not Profile or key in _PROFILE_KEYS:
             *comment_lines, line = _setting_lines(key, meanings[key], setting)
             yield from comment_lines
             yield line if line.startswith("# ") else f"# {line}"
@@ -94,7 +98,7 @@ def _setting_lines(key: str, meaning: str, setting: FieldInfo) -> Iterator[str]:
 
 
 def toml_value(value: Any) -> str:
-    """Return a value as TOML writes it."""
+    """Return a value in the syntax of TOML."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):

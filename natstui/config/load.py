@@ -19,11 +19,11 @@ from pydantic_settings import (
 )
 
 from natstui.clean import clean_line
-from natstui.config.settings import NAMED, Settings
+from natstui.config.settings import NAMED_TABLES, Settings
 from natstui.errors import UsageError
-from natstui.files import MOST_TEXT_BYTES, read_given
+from natstui.files import MAX_TEXT_BYTES, read_user_file
 from natstui.parsing import parse_json, parse_toml
-from natstui.paths import user_path
+from natstui.paths import expand_user_path
 
 FILE_VARIABLE = "NATSTUI_CONFIG"
 
@@ -39,8 +39,8 @@ class LoadedSettings:
     """`monitor.interval_s` → "/path/config.toml", "NATSTUI_MONITOR_INTERVAL_S" or "flag"."""
 
 
-class _Layered(Settings):
-    """Settings from the mappings in `layers`, of which the first that has a value counts."""
+class _LayeredSettings(Settings):
+    """Settings from the mappings in `layers`; the first mapping that has a value counts."""
 
     @classmethod
     def settings_customise_sources(
@@ -65,62 +65,65 @@ def default_file() -> Path:
 def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> LoadedSettings:
     """Return the settings; `flags` are nested like the file and override it.
 
-    A file that is named must exist; the default one need not. Raises UsageError naming the file
-    or variable, the key, and the nearest valid name.
+    A file that is named must exist; the default file need not. Raises UsageError that names the
+    file or variable, the key, and the nearest valid name.
     """
-    given_path = str(file) if file else os.environ.get(FILE_VARIABLE)
+    config_path = str(file) if file else os.environ.get(FILE_VARIABLE)
     _refuse_unknown_variables()
-    _refuse_what_is_no_json()
-    path = user_path(given_path) if given_path else default_file()
-    values = _read(path, must_exist=bool(given_path))
+    _check_json_variables()
+    path = expand_user_path(config_path) if config_path else default_file()
+    values = _read_settings_file(path, must_exist=bool(config_path))
     environment = EnvSettingsSource(Settings)()
     layers: dict[str, Any] = {"layers": (flags or {}, environment, values)}
     try:
-        settings = _Layered(**layers)
+        settings = _LayeredSettings(**layers)
     except ValidationError as error:
-        raise UsageError(_error_text(error, path, values)) from error
-    origins = {key: str(path) for key, _ in _leaves(values)}
-    origins.update({key: variable(key) for key, _ in _leaves(environment)})
-    origins.update({key: "flag" for key, _ in _leaves(flags or {})})
+        raise UsageError(_validation_error_text(error, path, values)) from error
+    origins = {key: str(path) for key, _ in _iterate_settings(values)}
+    origins.update({key: variable_name(key) for key, _ in _iterate_settings(environment)})
+    origins.update({key: "flag" for key, _ in _iterate_settings(flags or {})})
     return LoadedSettings(settings, path, origins)
 
 
-def variable(key: str) -> str:
+def variable_name(key: str) -> str:
     """Return the environment variable of a setting, as `NATSTUI_MONITOR_INTERVAL_S`."""
     return "NATSTUI_" + "_".join(key.split(".")[:2]).upper()
 
 
 def _refuse_unknown_variables() -> None:
-    """Raise UsageError for a NATSTUI_* variable that is no setting: it may be a typing error."""
+    """Raise UsageError for a NATSTUI_* variable that is no setting, because it may be a typing
+    error.
+    """
     known_variables = {FILE_VARIABLE}
     for part, field in Settings.model_fields.items():
-        known_variables.add(variable(part))
+        known_variables.add(variable_name(part))
         known_variables.update(
-            variable(f"{part}.{key}") for key in getattr(field.annotation, "model_fields", ())
+            variable_name(f"{part}.{key}") for key in getattr(field.annotation, "model_fields", ())
         )
-    for given in os.environ:
+    for environment_name in os.environ:
         # Their case does not matter where they are read.
-        name = given.upper()
+        name = environment_name.upper()
         if name.startswith("NATSTUI_") and name not in known_variables:
             table = name.removeprefix("NATSTUI_").partition("_")[0].lower()
-            if table in _REMOVED:
+            if table in _REMOVED_TABLES:
                 raise UsageError(
-                    f"the environment variable {clean_line(name)} was removed: {_REMOVED[table]}"
+                    f"the environment variable {clean_line(name)} was removed: "
+                    f"{_REMOVED_TABLES[table]}"
                 )
-            similar = difflib.get_close_matches(name, known_variables, n=1)
-            hint = f"; did you mean {similar[0]!r}?" if similar else ""
+            similar_names = difflib.get_close_matches(name, known_variables, n=1)
+            hint = f"; did you mean {similar_names[0]!r}?" if similar_names else ""
             raise UsageError(f"the environment variable {clean_line(name)} is not a setting{hint}")
 
 
-def _refuse_what_is_no_json() -> None:
-    """Raise UsageError if the variable of a table or list is no JSON of that kind."""
+def _check_json_variables() -> None:
+    """Raise UsageError if the variable of a table or list is not a JSON object or array."""
     texts = {name.upper(): text for name, text in os.environ.items()}
     for part, field in Settings.model_fields.items():
         fields = getattr(field.annotation, "model_fields", {})
-        kinds = {variable(part): dict} | {
-            variable(f"{part}.{key}"): kind
-            for key, of in fields.items()
-            if (kind := get_origin(of.annotation)) in (dict, list)
+        kinds = {variable_name(part): dict} | {
+            variable_name(f"{part}.{key}"): kind
+            for key, setting in fields.items()
+            if (kind := get_origin(setting.annotation)) in (dict, list)
         }
         for name, kind in kinds.items():
             text = texts.get(name)
@@ -129,16 +132,16 @@ def _refuse_what_is_no_json() -> None:
             try:
                 value = parse_json(text)
             except ValueError as error:
-                expected = clean_line(str(error))
-                raise UsageError(f"{name} must be JSON, and is not: {expected}") from error
+                expected_text = clean_line(str(error))
+                raise UsageError(f"{name} must be JSON, and is not: {expected_text}") from error
             if not isinstance(value, kind):
-                expected = "an object" if kind is dict else "a list"
-                raise UsageError(f"{name} must be {expected} of JSON")
+                expected_text = "an object" if kind is dict else "a list"
+                raise UsageError(f"{name} must be {expected_text} of JSON")
 
 
-def _read(path: Path, *, must_exist: bool) -> dict[str, Any]:
+def _read_settings_file(path: Path, *, must_exist: bool) -> dict[str, Any]:
     try:
-        return parse_toml(read_given(path, MOST_TEXT_BYTES).decode())
+        return parse_toml(read_user_file(path, MAX_TEXT_BYTES).decode())
     except FileNotFoundError as error:
         if must_exist:
             raise UsageError(f"the configuration {path} does not exist") from error
@@ -149,36 +152,38 @@ def _read(path: Path, *, must_exist: bool) -> dict[str, Any]:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value with its dotted key."""
+def _iterate_settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the dotted key and the value of every setting in nested tables."""
     for name, value in values.items():
         if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{prefix}{name}.")
+            yield from _iterate_settings(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 
 
-_REMOVED = {"analysis": "Spark is started when an analysis is requested"}
+_REMOVED_TABLES = {"analysis": "Spark is started when an analysis is requested"}
 """Tables of older versions, and their replacement."""
 
 
-def _error_text(error: ValidationError, path: Path, values: Mapping[str, Any]) -> str:
-    """Return one sentence about the first error."""
+def _validation_error_text(error: ValidationError, path: Path, values: Mapping[str, Any]) -> str:
+    """Return a sentence about the first validation error, with the file or variable and the
+    key.
+    """
     first = error.errors(include_url=False, include_input=False)[0]
-    location = [clean_line(str(part_of_location)) for part_of_location in first["loc"]]
+    location = [clean_line(str(location_part)) for location_part in first["loc"]]
     key = ".".join(location)
-    source = f"{path}: {key}" if _has(values, location) else variable(key)
+    source = f"{path}: {key}" if _has_key(values, location) else variable_name(key)
     if first["type"] != "extra_forbidden":
         return f"{source}: {first['msg'][0].lower()}{first['msg'][1:]}"
-    if location[0] in _REMOVED:
-        return f"{source} was removed: {_REMOVED[location[0]]}"
-    similar = difflib.get_close_matches(location[-1], _valid_names(location[:-1]), n=1)
-    hint = f"; did you mean {similar[0]!r}?" if similar else ""
+    if location[0] in _REMOVED_TABLES:
+        return f"{source} was removed: {_REMOVED_TABLES[location[0]]}"
+    similar_names = difflib.get_close_matches(location[-1], _valid_names(location[:-1]), n=1)
+    hint = f"; did you mean {similar_names[0]!r}?" if similar_names else ""
     return f"{source} is not a setting{hint}"
 
 
-def _has(values: Mapping[str, Any], key_path: list[str]) -> bool:
-    """Return whether a key comes from the file."""
+def _has_key(values: Mapping[str, Any], key_path: list[str]) -> bool:
+    """Return whether nested tables have a value at `key_path`."""
     value: Any = values
     for key in key_path:
         if not isinstance(value, Mapping) or key not in value:
@@ -188,10 +193,10 @@ def _has(values: Mapping[str, Any], key_path: list[str]) -> bool:
 
 
 def _valid_names(table: list[str]) -> list[str]:
-    """Return the keys that a table of the file may have."""
+    """Return the keys that a table of the settings file may have."""
     if not table:
         return list(Settings.model_fields)
-    if table[0] in NAMED:
-        return list(NAMED[table[0]][1].model_fields)
+    if table[0] in NAMED_TABLES:
+        return list(NAMED_TABLES[table[0]][1].model_fields)
     part = Settings.model_fields[table[0]].annotation
     return list(getattr(part, "model_fields", ()))

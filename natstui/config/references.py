@@ -11,33 +11,33 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from natstui.children import output_of
+from natstui.children import run_program
 from natstui.clean import clean_line
 from natstui.errors import UsageError
-from natstui.files import MOST_TEXT_BYTES, read_given
+from natstui.files import MAX_TEXT_BYTES, read_user_file
 from natstui.parsing import parse_json
 
-# Long enough for a fingerprint that `op` asks for.
-_TOOL_S = 60.0
-SEED = re.compile(r"\bS[ANOUX][A-Z2-7]{56}\b")
+# Long enough for the fingerprint that `op` may require.
+_TOOL_TIMEOUT_S = 60.0
+SEED_PATTERN = re.compile(r"\bS[ANOUX][A-Z2-7]{56}\b")
 """The seed of an nkey."""
-_SECRETS = re.compile(rf"{SEED.pattern}|-----BEGIN |\beyJ[\w-]+\.")
+_SECRET_PATTERN = re.compile(rf"{SEED_PATTERN.pattern}|-----BEGIN |\beyJ[\w-]+\.")
 """A seed, what a creds or key file begins with, and a JWT."""
 
 
-def expand(path: str) -> str:
-    """Return a path with `~` and `$VAR` replaced; raises UsageError where a secret is given."""
-    _check_is_no_secret(path)
+def expand_path(path: str) -> str:
+    """Return a path with `~` and `$VAR` replaced; raises UsageError if the text is a secret."""
+    _refuse_secret(path)
     return os.path.expanduser(os.path.expandvars(path))
 
 
 def has_secret(path: str) -> bool:
-    """Return whether a text that should name a file is, or contains, the secret itself."""
-    return _SECRETS.search(path) is not None
+    """Return whether a text that should be a path is, or contains, a secret."""
+    return _SECRET_PATTERN.search(path) is not None
 
 
-def _check_is_no_secret(path: str) -> None:
-    """Raise UsageError, without the text, where a secret is given instead of its file."""
+def _refuse_secret(path: str) -> None:
+    """Raise UsageError, without showing the text, if a secret is set where a path is expected."""
     if has_secret(path):
         raise UsageError(
             "a secret was given where the name of a file is expected: write the secret into a "
@@ -45,17 +45,17 @@ def _check_is_no_secret(path: str) -> None:
         )
 
 
-def from_every_folder(reference: str) -> str:
-    """Return a path, or a `file://` reference, that leads to the same file from every folder.
+def make_absolute(reference: str) -> str:
+    """Return a path, or a `file://` reference, as an absolute path.
 
-    A `~` or a variable at its beginning, and other references stay as they are. Raises UsageError
-    when the current folder was deleted.
+    A path that begins with `~` or a variable, and other references stay as they are. Raises
+    UsageError for a secret, and if the current folder was deleted.
     """
-    if _scheme(reference) not in (None, "file"):
+    if _known_scheme(reference) not in (None, "file"):
         return reference
-    prefix = "file://" if _scheme(reference) else ""
+    prefix = "file://" if _known_scheme(reference) else ""
     path = reference[len(prefix) :]
-    _check_is_no_secret(path)
+    _refuse_secret(path)
     if not path or path.startswith(("~", "$", "/")):
         return reference
     try:
@@ -65,44 +65,45 @@ def from_every_folder(reference: str) -> str:
 
 
 def file_or_secret(reference: str) -> tuple[str | None, str | None]:
-    """Return the path of a reference to a file, or the secret of any other reference.
+    """Return (path, None) for a reference to a file, (None, secret) for any other reference.
 
-    A path without a scheme is a reference to a file, too. A FIFO or a pipe of a shell is read
-    here: it can be read only once, and each connection reads a file again. Raises UsageError.
+    A path without a scheme is a reference to a file, too. A FIFO or a pipe of a shell is read at
+    once, because it can be read only once, and each connection reads the file again. Raises
+    UsageError.
     """
-    if not _scheme(reference):
+    if not _known_scheme(reference):
         reference = f"file://{reference}"
     if not reference.startswith("file://"):
         return None, resolve_secret(reference)
-    path = expand(reference.removeprefix("file://"))
+    path = expand_path(reference.removeprefix("file://"))
     return (None, _read_file(reference)) if Path(path).is_fifo() else (path, None)
 
 
 def resolve_secret(reference: str) -> str:
-    """Return the secret itself; a text without a known scheme is the secret.
+    """Return the secret that a reference points to; a text without a known scheme is the secret.
 
-    Raises UsageError naming the reference, never the secret; also for an empty secret.
+    Raises UsageError, which shows the reference but never the secret, also for an empty secret.
     """
-    scheme = _scheme(reference)
+    scheme = _known_scheme(reference)
     if scheme is None:
         return reference
-    secret = _READERS[scheme](reference).rstrip("\r\n")
+    secret = _READER_BY_SCHEME[scheme](reference).rstrip("\r\n")
     if not secret:
         raise UsageError(f"{reference} is an empty secret")
     return secret
 
 
-def _scheme(reference: str) -> str | None:
+def _known_scheme(reference: str) -> str | None:
     scheme = reference.partition(":")[0].lower()
     separator = ":" if scheme == "data" else "://"
-    is_reference = scheme in _READERS and reference[len(scheme) :].startswith(separator)
+    is_reference = scheme in _READER_BY_SCHEME and reference[len(scheme) :].startswith(separator)
     return scheme if is_reference else None
 
 
 def _read_file(reference: str) -> str:
-    path = expand(reference.partition("://")[2])
+    path = expand_path(reference.partition("://")[2])
     try:
-        return read_given(Path(path), MOST_TEXT_BYTES).decode()
+        return read_user_file(Path(path), MAX_TEXT_BYTES).decode()
     except OSError as error:
         raise UsageError(f"{reference} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -119,9 +120,7 @@ def _read_environment(reference: str) -> str:
 
 def _read_data(reference: str) -> str:
     header, comma, payload = reference.removeprefix("data:").partition(",")
-    if not comma or "base64" not in [
-        part_of_header.strip() for part_of_header in header.split(";")
-    ]:
+    if not comma or "base64" not in [parameter.strip() for parameter in header.split(";")]:
         raise UsageError("a data: reference is written data:;base64,…")
     try:
         return base64.b64decode(payload, validate=True).decode()
@@ -138,7 +137,7 @@ def _read_nsc(reference: str) -> str:
     return _read_file(f"file://{creds}")
 
 
-_READERS: dict[str, Callable[[str], str]] = {
+_READER_BY_SCHEME: dict[str, Callable[[str], str]] = {
     "file": _read_file,
     "env": _read_environment,
     "data": _read_data,
@@ -148,7 +147,9 @@ _READERS: dict[str, Callable[[str], str]] = {
 
 
 def nsc_profile(reference: str) -> tuple[str, str | None]:
-    """Return the creds file, and the servers if any, of `nsc://operator/account/user`."""
+    """Return the creds file, and the servers or None, of `nsc://operator/account/user`; raises
+    UsageError.
+    """
     output = run_tool(
         reference, "nsc", "generate", "profile", f"nsc://{reference.removeprefix('nsc://')}"
     )
@@ -163,15 +164,15 @@ def nsc_profile(reference: str) -> tuple[str, str | None]:
 
 
 def run_tool(reference: str, *command: str) -> str:
-    """Return the output of a tool for a reference; raises UsageError with its error.
+    """Return the output of the program that resolves a reference; raises UsageError if it fails.
 
-    A tool that prints nothing has failed, whatever its exit code is.
+    A program that prints nothing has failed, whatever its exit code is.
     """
     tool = shutil.which(command[0])
     if tool is None:
         raise UsageError(f"{reference} needs the tool {command[0]!r}, which is not installed")
     try:
-        result = output_of([tool, *command[1:]], _TOOL_S)
+        result = run_program([tool, *command[1:]], _TOOL_TIMEOUT_S)
         if result.returncode:
             error_text = clean_line(" ".join(result.stderr.decode(errors="replace").split())[:200])
             raise UsageError(f"{reference}: {command[0]} failed: {error_text}")

@@ -1,4 +1,6 @@
-"""Server addresses as people write them: comma lists, user and password inside, no port."""
+"""Server addresses as users write them: lists with commas, user and password in the URL, port left
+out.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ _DEFAULT_PORTS = {"nats": 4222, "tls": 4222, "ws": 80, "wss": 443}
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One server: its address, and the user that its URL names (decoded)."""
+    """The address of a server, and the user that its URL names (decoded)."""
 
     host: str
     port: int
@@ -42,36 +44,38 @@ class Address:
         return f"{schemes[self.tls]}://{host}:{self.port}{self.path}"
 
     @property
-    def place(self) -> str:
-        """Return `host:port`."""
+    def host_port(self) -> str:
+        """Return the address as `host:port`, without scheme and path."""
         return self.url.partition("://")[2].removesuffix(self.path)
 
 
 def parse_servers(servers: tuple[str, ...]) -> tuple[Address, ...]:
-    """Return the addresses of a list whose entries may themselves be comma lists.
+    """Return the addresses of a list whose entries may themselves be lists with commas.
 
-    Raises UsageError naming the entry that is not an address; never shows its password.
+    Raises UsageError that names the entry that is not an address, without its password.
     """
     entries = [entry.strip() for text in servers for entry in text.split(",")]
     addresses = tuple(parse_server(entry) for entry in entries if entry)
     if not addresses:
         raise UsageError("no server address is given; write one as nats://host:4222")
-    identities = {(a.user, a.password) for a in addresses if a.user is not None}
+    identities = {
+        (address.user, address.password) for address in addresses if address.user is not None
+    }
     if len(identities) > 1:
         raise UsageError(
-            "the server addresses name different users; give user and password once, as settings"
+            "the server addresses name different users; set user and password once, as settings"
         )
     return addresses
 
 
 def parse_server(entry: str) -> Address:
-    """Return one address; the scheme and the port may be left out."""
+    """Return an address; its scheme and its port may be left out. Raises UsageError."""
     safe_address = clean_line(without_secrets(entry))
     try:
         url = urlsplit(entry if "://" in entry else f"nats://{entry}")
         host, port = url.hostname, url.port
     except ValueError:
-        # Not what Python says, which shows a piece: it may be one of the password.
+        # Without the error of Python: it shows a part of the text, which may be the password.
         reason = "the port is not a number"
         if "@" in entry:
             reason += (
@@ -100,60 +104,73 @@ _RESOLVE_TIMEOUT_S = 2.0
 """Timeout for resolving names; without an address by then, a name counts as another host."""
 
 
-def same_systems(own: Collection[Address], others: Mapping[str, Collection[Address]]) -> set[str]:
-    """Return the names in `others` with a server of `own`: the same host and the same port.
+def find_same_systems(
+    own_addresses: Collection[Address], addresses_by_name: Mapping[str, Collection[Address]]
+) -> set[str]:
+    """Return the names in `addresses_by_name` that share a server with `own_addresses`: host and
+    port.
 
     Hosts with different names are the same if they resolve to a common IP address.
     """
-    ports = {address.port for address in own}
+    ports = {address.port for address in own_addresses}
     candidates = {
         name: [address for address in addresses if address.port in ports]
-        for name, addresses in others.items()
+        for name, addresses in addresses_by_name.items()
     }
     hosts = {address.host for addresses in candidates.values() for address in addresses}
-    ips = _resolve_hosts(hosts | {address.host for address in own}) if hosts else {}
-    ends = {(ip, address.port) for address in own for ip in ips.get(address.host, ())}
+    ips = _resolve_hosts(hosts | {address.host for address in own_addresses}) if hosts else {}
+    own_endpoints = {
+        (ip, address.port) for address in own_addresses for ip in ips.get(address.host, ())
+    }
     return {
         name
         for name, addresses in candidates.items()
-        if any((ip, address.port) in ends for address in addresses for ip in ips[address.host])
+        if any(
+            (ip, address.port) in own_endpoints
+            for address in addresses
+            for ip in ips[address.host]
+        )
     }
 
 
 def _resolve_hosts(hosts: Collection[str]) -> dict[str, set[str]]:
-    """Return host → its name and the IP addresses to which it resolves."""
+    """Return host → its name, and the IP addresses that it resolves to within 2 s."""
     ips = {host: {host} for host in hosts}
 
-    def look_up(host: str) -> None:
+    def resolve(host: str) -> None:
         with suppress(OSError, UnicodeError):
-            infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            ips[host] |= {_plain_ip(str(end[0])) for *_, end in infos}
+            results = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            ips[host] |= {_normalize_ip(str(socket_address[0])) for *_, socket_address in results}
 
-    # In threads: a name server that does not reply holds nobody up.
-    threads = [Thread(target=look_up, args=(host,), daemon=True) for host in hosts]
+    # In threads: a name server that does not reply delays no other host.
+    threads = [Thread(target=resolve, args=(host,), daemon=True) for host in hosts]
     for thread in threads:
         thread.start()
-    until_s = time.monotonic() + _RESOLVE_TIMEOUT_S
+    deadline_s = time.monotonic() + _RESOLVE_TIMEOUT_S
     for thread in threads:
-        thread.join(max(0.0, until_s - time.monotonic()))
+        thread.join(max(0.0, deadline_s - time.monotonic()))
     return {host: set(addresses) for host, addresses in ips.items()}
 
 
-def _plain_ip(text: str) -> str:
-    """Return an IP address in its normal form, with all addresses of this machine as one."""
+def _normalize_ip(text: str) -> str:
+    """Return an IP address in its normal form; `this machine` for every address of this
+    machine.
+    """
     ip = ipaddress.ip_address(text.partition("%")[0])
     ip = getattr(ip, "ipv4_mapped", None) or ip
-    is_own = ip.is_loopback or ip.is_unspecified or _is_of_this_machine(str(ip))
+    is_own = ip.is_loopback or ip.is_unspecified or _is_own_ip(str(ip))
     return "this machine" if is_own else str(ip)
 
 
-def _is_of_this_machine(ip: str) -> bool:
-    """Return whether this machine has an IP address: only to its own ones a socket is bound."""
+def _is_own_ip(ip: str) -> bool:
+    """Return whether this machine has an IP address: a socket can only be bound to an own
+    address.
+    """
     try:
         with socket.socket(
             socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_DGRAM
-        ) as end:
-            end.bind((ip, 0))
+        ) as udp_socket:
+            udp_socket.bind((ip, 0))
     except OSError:
         return False
     return True
@@ -161,42 +178,43 @@ def _is_of_this_machine(ip: str) -> bool:
 
 _INFO_TIMEOUT_S = 2.0
 """Timeout for the INFO of all addresses together."""
-_INFO_MOST_BYTES = 1 << 20
+_MAX_INFO_BYTES = 1 << 20
 
 
-class _Info(msgspec.Struct):
+class _ServerInfo(msgspec.Struct):
     connect_urls: tuple[str, ...] = ()
 
 
-def cluster_addresses(own: Collection[Address]) -> tuple[Address, ...]:
-    """Return the servers that the first server of `own` that replies advertises in its INFO.
+def cluster_addresses(own_addresses: Collection[Address]) -> tuple[Address, ...]:
+    """Return the addresses that the first replying server of `own_addresses` advertises in its
+    INFO.
 
-    Empty if it advertises none, or sends no INFO before TLS; a WebSocket sends none to us.
+    Empty if it advertises none, or sends no INFO before TLS. A WebSocket is not read.
     """
-    until_s = time.monotonic() + _INFO_TIMEOUT_S
-    for address in own:
+    deadline_s = time.monotonic() + _INFO_TIMEOUT_S
+    for address in own_addresses:
         if address.websocket:
             continue
         with suppress(OSError, UnicodeError, msgspec.DecodeError, RecursionError):
-            line = _first_line(address, until_s)
+            line = _first_line(address, deadline_s)
             if not line.startswith(b"INFO "):
                 continue
             addresses = []
-            for url in decoder_of(_Info).decode(line.removeprefix(b"INFO ")).connect_urls:
+            for url in decoder_of(_ServerInfo).decode(line.removeprefix(b"INFO ")).connect_urls:
                 with suppress(UsageError):
                     addresses.append(parse_server(url))
             return tuple(addresses)
     return ()
 
 
-def _first_line(address: Address, until_s: float) -> bytes:
-    """Return what a server sends first, up to the end of its line; raises OSError."""
+def _first_line(address: Address, deadline_s: float) -> bytes:
+    """Return the first line that a server sends; raises OSError, also after the deadline."""
     line = b""
-    timeout_s = max(until_s - time.monotonic(), 0.001)
-    with socket.create_connection((address.host, address.port), timeout_s) as end:
-        while not line.endswith(b"\n") and len(line) < _INFO_MOST_BYTES:
-            end.settimeout(max(until_s - time.monotonic(), 0.001))
-            received = end.recv(1 << 16)
+    timeout_s = max(deadline_s - time.monotonic(), 0.001)
+    with socket.create_connection((address.host, address.port), timeout_s) as connection:
+        while not line.endswith(b"\n") and len(line) < _MAX_INFO_BYTES:
+            connection.settimeout(max(deadline_s - time.monotonic(), 0.001))
+            received = connection.recv(1 << 16)
             if not received:
                 break
             line += received
@@ -204,6 +222,6 @@ def _first_line(address: Address, until_s: float) -> bytes:
 
 
 def without_secrets(entry: str) -> str:
-    """Return an address without the text before its last `@`."""
-    scheme, mark, host = entry.rpartition("://")
-    return scheme + mark + host.rpartition("@")[2]
+    """Return an address without user and password: without the text before its last `@`."""
+    scheme, separator, host = entry.rpartition("://")
+    return scheme + separator + host.rpartition("@")[2]

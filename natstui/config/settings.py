@@ -1,4 +1,6 @@
-"""Every setting: one frozen part per room, each with its default, unit and meaning."""
+"""Every setting: a frozen part per table of the file, each setting with its default, unit and
+meaning.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 _COLOUR = r"^(#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white)$"
 
 
-class Part(BaseModel):
-    """A frozen group of settings that refuses keys it does not know."""
+class SettingsPart(BaseModel):
+    """A frozen group of settings; an unknown key raises ValidationError."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
 
-class ConnectionPart(Part):
-    """Settings of a connection: addresses, identity, encryption, prefixes and marks.
+class ConnectionPart(SettingsPart):
+    """Settings of a connection: addresses, identity, encryption, prefixes and protection.
 
     None is not set: the context or profile decides, else the default that the example shows.
     Secrets may be references: `env://NAME`, `file://PATH`, `data:;base64,…`, `op://…`, `nsc://…`.
@@ -50,39 +52,39 @@ class ConnectionPart(Part):
     tls: bool | None = Field(default=None, examples=[False])
     """Send nothing unless the connection is encrypted."""
     tls_first: bool | None = Field(default=None, examples=[False])
-    """Start with the TLS handshake, before the server says anything."""
+    """Start with the TLS handshake, before the server's INFO."""
     inbox_prefix: str | None = Field(default=None, examples=["_INBOX"])
-    """Where answers come back to; the user must be allowed to subscribe below it."""
+    """Prefix of reply subjects; the user must have permission to subscribe to PREFIX.>."""
     domain: str | None = Field(default=None, examples=["hub"])
     """JetStream domain."""
     api_prefix: str | None = Field(default=None, examples=["$JS.hub.API"])
-    """Where the JetStream API listens, when it is not $JS.API."""
+    """Prefix of the JetStream API, if it is not $JS.API."""
     event_prefix: str | None = Field(default=None, examples=["$JS.hub.EVENT"])
-    """Where advisories and metrics come from, when it is not $JS.EVENT."""
+    """Prefix of advisories and metrics, if it is not $JS.EVENT."""
     read_only: bool | None = Field(default=None, examples=[False])
     """Refuse everything that changes the server."""
     production: bool | None = Field(default=None, examples=[False])
-    """Ask twice before anything that changes the server."""
+    """Require a confirmation before anything that changes the server."""
     colour: str | None = Field(default=None, examples=["red"], pattern=_COLOUR)
     """Colour that marks this system on the screen, as red or #ff8800."""
     monitoring: str | None = Field(
         default=None, examples=["http://n1:8222,http://n2:8222"], pattern=r"^https?://"
     )
-    """Monitoring ports of all servers, for the servers screen of who has no system account."""
+    """Monitoring ports of all servers, for the servers screen without a system account."""
 
 
 class DefaultConnection(ConnectionPart):
-    """The connection of commands that name no other, with timeouts."""
+    """The connection of a command that names no other, with its timeouts."""
 
     profile: str | None = Field(default=None, examples=["staging"])
     """The profile to use when none is named."""
     connect_timeout_s: float = Field(default=8.0, gt=0, le=600)
-    """Until the connection is usable, over all addresses."""
+    """Timeout for connecting, all addresses together."""
     request_timeout_s: float = Field(default=5.0, gt=0.5, le=600)
-    """Until a request must be answered; below 0.6 s real errors arrive too late."""
+    """Timeout of a request; it must be above 0.5, or errors of the server come too late."""
 
 
-class System(Part):
+class System(SettingsPart):
     """The identity for requests of the system account: [system], [profiles.NAME.system].
 
     Addresses and encryption are those of the connection, unless a context or server is named.
@@ -91,7 +93,7 @@ class System(Part):
     context: str | None = Field(default=None, examples=["production-system"])
     """A context of the NATS CLI, with its own addresses."""
     server: str | None = Field(default=None, examples=["nats://127.0.0.1:4222"])
-    """Addresses, when they are not those of the connection."""
+    """Addresses, if they are not those of the connection."""
     user: str | None = Field(default=None, examples=["sys"])
     """User name in the system account."""
     password: SecretStr | None = Field(default=None, examples=["env://SYS_PASSWORD"])
@@ -106,24 +108,24 @@ class Profile(ConnectionPart):
     """A named connection: `[profiles.NAME]`, with the keys of `[connection]`."""
 
     label: str | None = Field(default=None, examples=["Staging EU"])
-    """What the screen calls it; the name, when there is none."""
+    """Name of the system on the screen; without it, the name of the profile."""
     system: System | None = Field(default=None, examples=[{"creds": "~/nats/sys.creds"}])
     """Its system account, as in [system]."""
 
 
-class Monitor(Part):
-    """How often the server is polled, within 5 % of one core of it and half of the link."""
+class Monitor(SettingsPart):
+    """How often the server is polled."""
 
     interval_s: float = Field(default=1.0, ge=0.1, le=3600)
     """From one poll to the next."""
     max_requests_per_s: float | None = Field(default=None, ge=1, examples=[15.0])
-    """The most API requests polling may make, besides."""
+    """Additional limit of API requests of polling."""
     list_timeout_s: float = Field(default=6.0, ge=4.5, le=600)
-    """For lists; a server that misses a node answers them after 4 s."""
+    """Timeout of lists; with a node down, the reply comes after 4 s."""
 
 
-class Viewer(Part):
-    """How the screen looks and behaves."""
+class Viewer(SettingsPart):
+    """Appearance and input of the screen."""
 
     theme: str = "natstui"
     """Name of the colour theme."""
@@ -135,40 +137,42 @@ class Viewer(Part):
     """Action → its keys, separated by commas; they replace the default keys."""
 
 
-class Session(Part):
-    """Where recordings are kept."""
+class Session(SettingsPart):
+    """Settings of recordings: their folder, and what is recorded."""
 
     folder: str | None = Field(default=None, examples=["~/nats-sessions"])
     """Folder of the recordings; without it, natstui's data folder of this platform."""
     record: bool = False
     """Record what the viewer watches, from its start on."""
     connections: bool = False
-    """Record the account's connections, too, every 30 s or more: they hold users and addresses."""
+    """Record the account's connections, too, every 30 s or more: they have users and addresses."""
 
 
-class BenchmarkLibrary(Part):
-    """Where results of benchmarks are kept."""
+class BenchmarkLibrary(SettingsPart):
+    """Settings of saved benchmarks: their folder."""
 
     folder: str | None = Field(default=None, examples=["~/nats-benchmarks"])
     """Folder of the saved runs; without it, natstui's data folder of this platform."""
 
 
-class Alert(Part):
-    """Who is told of which findings: `[alerts.NAME]`, for `natstui alert`."""
+class Alert(SettingsPart):
+    """A target of findings, and which findings are sent to it: `[alerts.NAME]`, for `natstui
+    alert`.
+    """
 
     codes: list[str] = Field(default_factory=list, examples=[["NT-C07", "NT-C09"]])
     """Codes of findings, as `natstui health --list` prints them; without any, every code. A
     retired code means its successor."""
     min_severity: Literal["info", "warning", "critical"] = "warning"
-    """The least severity that is told."""
+    """The minimum severity of a finding that is sent."""
     entity: str | None = Field(default=None, examples=["ORDERS/*"])
     """STREAM or STREAM/CONSUMER, with * and ? as in file names; without it, everything."""
     hold_s: float = Field(default=30.0, ge=0, le=86_400)
-    """How long a finding is open before it is told."""
+    """How long a finding is open before it is sent."""
     bell: bool = False
     """Ring the bell of the terminal."""
     command: str | None = Field(default=None, examples=["notify-send natstui"])
-    """A command that gets the finding as JSON on its standard input; no shell is involved."""
+    """A command that reads the finding as JSON from its standard input; no shell is involved."""
     webhook: str | None = Field(default=None, examples=["https://example.org/hook"])
     """An address to which the finding is posted as JSON."""
     subject: str | None = Field(default=None, examples=["alerts.natstui"])
@@ -176,8 +180,10 @@ class Alert(Part):
 
     @field_validator("codes")
     @classmethod
-    def _known_codes(cls, codes: list[str]) -> list[str]:
-        """Return the codes; raises ValueError for one that never existed."""
+    def _check_codes(cls, codes: list[str]) -> list[str]:
+        """Return the codes, each retired one as its successor; raises ValueError for an unknown
+        code.
+        """
         from natstui.model.findings.catalogue.every import KINDS, successor_of
 
         for code in codes:
@@ -186,7 +192,7 @@ class Alert(Part):
         return [successor_of(code) for code in codes]
 
 
-NAMED: dict[str, tuple[str, type[Part]]] = {
+NAMED_TABLES: dict[str, tuple[str, type[SettingsPart]]] = {
     "profiles": ("staging", Profile),
     "alerts": ("orders", Alert),
 }
@@ -194,7 +200,7 @@ NAMED: dict[str, tuple[str, type[Part]]] = {
 
 
 class Settings(BaseSettings):
-    """All settings; the file `config.toml` has one table per part."""
+    """All settings; the file `config.toml` has a table per part."""
 
     model_config = SettingsConfigDict(
         frozen=True,
@@ -206,20 +212,22 @@ class Settings(BaseSettings):
     )
 
     connection: DefaultConnection = DefaultConnection()
-    """Where to connect and who to be, when the command line does not say."""
+    """Address and identity of the connection, if the command line names no other."""
     system: System = System()
-    """Who to be for what only the system account may ask, when [connection] is where we connect;
-    addresses and encryption are those of the connection, unless a context or server is named."""
+    """Identity for requests of the system account to the servers of [connection]; addresses and
+    encryption are those of the connection, unless a context or server is named."""
     profiles: dict[str, Profile] = Field(default_factory=dict)
     """Named connections, for `--profile NAME`; each may have every key of [connection] but
-    profile and the time-outs, a label, and a table [profiles.NAME.system]."""
+    profile and the timeouts, a label, and a table [profiles.NAME.system]."""
     monitor: Monitor = Monitor()
-    """How often the server is polled, within 5 % of one core of it and half of the link."""
+    """How often the server is polled; polling uses at most 5 % of one core of the server and half
+    of the link.
+    """
     viewer: Viewer = Viewer()
-    """How the screen looks and behaves."""
+    """Appearance and input of the screen."""
     session: Session = Session()
-    """Where recordings are kept."""
+    """Settings of recordings."""
     benchmark: BenchmarkLibrary = BenchmarkLibrary()
-    """Where results of benchmarks are kept."""
+    """Settings of saved benchmarks."""
     alerts: dict[str, Alert] = Field(default_factory=dict)
-    """Who is told when something is wrong, while `natstui alert` runs."""
+    """Targets of findings, while `natstui alert` runs."""

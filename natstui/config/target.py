@@ -15,8 +15,8 @@ from pydantic import SecretStr
 from natstui.config import Connection, Secret
 from natstui.config.contexts import context_name, context_servers, load_context, selected_context
 from natstui.config.load import LoadedSettings
-from natstui.config.references import expand, file_or_secret, resolve_secret
-from natstui.config.servers import Address, cluster_addresses, parse_servers, same_systems
+from natstui.config.references import expand_path, file_or_secret, resolve_secret
+from natstui.config.servers import Address, cluster_addresses, find_same_systems, parse_servers
 from natstui.config.settings import ConnectionPart, Profile, System
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
@@ -31,7 +31,7 @@ IDENTITIES = (
     {"nkey"},
     {"user_jwt", "user_seed"},
 )
-_VARIABLES = {
+_SETTING_BY_VARIABLE = {
     "NATS_URL": "server",
     "NATS_USER": "user",
     "NATS_PASSWORD": "password",
@@ -46,30 +46,32 @@ _VARIABLES = {
 }
 
 
-def own_layers(loaded_settings: LoadedSettings) -> tuple[Layer, Layer]:
-    """Return `[connection]` of the file, and of NATSTUI_CONNECTION_* or flags."""
-    file: Layer = {}
-    above: Layer = {}
+def split_own_layer(loaded_settings: LoadedSettings) -> tuple[Layer, Layer]:
+    """Return two layers: `[connection]` of the file, and NATSTUI_CONNECTION_* with flags."""
+    file_layer: Layer = {}
+    higher_layer: Layer = {}
     for name, (value, _) in part_layer(loaded_settings.settings.connection, "").items():
         origin = loaded_settings.origins.get(f"connection.{name}", "")
-        layer = file if origin == str(loaded_settings.file) else above
+        layer = file_layer if origin == str(loaded_settings.file) else higher_layer
         layer[name] = (value, origin)
-    return file, above
+    return file_layer, higher_layer
 
 
 def part_layer(part: ConnectionPart, origin: str) -> Layer:
-    """Return the settings of a part that are set."""
+    """Return the settings of a part that are set, each with `origin`."""
     names = [name for name in ConnectionPart.model_fields if name in part.model_fields_set]
     values = {name: getattr(part, name) for name in names}
     return {name: (value, origin) for name, value in values.items() if value is not None}
 
 
-def variables() -> Layer:
-    """Return the settings of the NATS CLI's variables; a user without a password is a token."""
+def nats_variables_layer() -> Layer:
+    """Return the settings of the NATS CLI's variables; a user without a password becomes a token.
+    Raises UsageError for NATS_SOCKS_PROXY.
+    """
     if os.environ.get("NATS_SOCKS_PROXY"):
         raise UsageError("NATS_SOCKS_PROXY is set, and natstui has no SOCKS proxy")
     layer: Layer = {}
-    for variable, name in _VARIABLES.items():
+    for variable, name in _SETTING_BY_VARIABLE.items():
         if value := os.environ.get(variable):
             layer[name] = (value, variable)
     if "user" in layer and "password" not in layer:
@@ -77,8 +79,10 @@ def variables() -> Layer:
     return layer
 
 
-def override(lower: Layer, higher: Layer) -> None:
-    """Override one layer by a higher one; an identity replaces the entire other identity."""
+def override_layer(lower: Layer, higher: Layer) -> None:
+    """Update `lower` with the settings of `higher`; an identity in `higher` replaces every other
+    identity.
+    """
     groups = [group for group in IDENTITIES if group & higher.keys()]
     server = higher.get("server", ("", ""))[0]
     if groups or (server and parse_servers((server,))[0].user is not None):
@@ -89,32 +93,34 @@ def override(lower: Layer, higher: Layer) -> None:
     lower.update(higher)
 
 
-_MARKS = ("read_only", "production")
+_PROTECTION_SETTINGS = ("read_only", "production")
 SECRETS = ("password", "token", "user_jwt", "user_seed")
-_PLAIN = (
+_COPIED_SETTINGS = (
     *("user", "tls_first", "inbox_prefix", "domain", "api_prefix", "event_prefix"),
     *("read_only", "production", "colour"),
 )
 
 
-def connection_of(
+def build_connection(
     values: Mapping[str, Any], loaded_settings: LoadedSettings, label: str | None
 ) -> Connection:
-    """Return the connection with every reference resolved."""
+    """Return the connection with every reference resolved; raises UsageError."""
     settings = loaded_settings.settings
-    options: dict[str, Any] = {name: values[name] for name in _PLAIN if name in values}
+    options: dict[str, Any] = {name: values[name] for name in _COPIED_SETTINGS if name in values}
     for name in SECRETS:
         if name in values:
-            options[name] = Secret(resolve_secret(_revealed(values[name])))
+            options[name] = Secret(resolve_secret(_reveal(values[name])))
     for name in ("creds", "nkey"):
         if name in values:
             options[f"{name}_file"], secret = file_or_secret(values[name])
             options[name] = None if secret is None else Secret(secret)
     for name in ("ca", "cert", "key"):
         if name in values:
-            options[name] = expand(values[name])
+            options[name] = expand_path(values[name])
     if "server" in values:
-        options |= _addresses(values["server"], no_identity=not _identity_of(values))
+        options |= _server_options(
+            values["server"], no_identity=not _present_identity_names(values)
+        )
     if "monitoring" in values:
         options["monitoring"] = tuple(filter(None, values["monitoring"].split(",")))
     return Connection(
@@ -127,29 +133,32 @@ def connection_of(
     )
 
 
-def _identity_of(values: Mapping[str, Any]) -> set[str]:
-    """Return which identity settings have a value."""
+def _present_identity_names(values: Mapping[str, Any]) -> set[str]:
+    """Return the names of the identity settings that have a value."""
     return set().union(*IDENTITIES) & values.keys()
 
 
-def _addresses(server: str, *, no_identity: bool) -> dict[str, Any]:
+def _server_options(server: str, *, no_identity: bool) -> dict[str, Any]:
     """Return the addresses without users, and the user in them if there is no other identity."""
     addresses = parse_servers((server,))
     options: dict[str, Any] = {"servers": tuple(address.url for address in addresses)}
-    with_user = next((address for address in addresses if address.user is not None), None)
-    if with_user is not None and no_identity:
-        if with_user.password is None:
-            return options | {"token": Secret(with_user.user or "")}
-        return options | {"user": with_user.user, "password": Secret(with_user.password)}
+    address_with_user = next((address for address in addresses if address.user is not None), None)
+    if address_with_user is not None and no_identity:
+        if address_with_user.password is None:
+            return options | {"token": Secret(address_with_user.user or "")}
+        return options | {
+            "user": address_with_user.user,
+            "password": Secret(address_with_user.password),
+        }
     return options
 
 
-def _revealed(value: str | SecretStr) -> str:
+def _reveal(value: str | SecretStr) -> str:
     return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
 def _request_timeout_s(loaded_settings: LoadedSettings) -> float:
-    """Return natstui's own setting, or NATS_TIMEOUT when only that is set."""
+    """Return the request timeout in s: natstui's setting, or NATS_TIMEOUT if only that is set."""
     text = os.environ.get("NATS_TIMEOUT")
     if text is None or "connection.request_timeout_s" in loaded_settings.origins:
         return loaded_settings.settings.connection.request_timeout_s
@@ -161,7 +170,7 @@ def _request_timeout_s(loaded_settings: LoadedSettings) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionNames:
-    """The names of context, profile and account on the command line."""
+    """The names of server, context, profile and account on the command line."""
 
     server: str | None = None
     context: str | None = None
@@ -172,7 +181,7 @@ class ConnectionNames:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedConnection:
-    """The chosen context or profile, with the origin of each setting."""
+    """The connection to the chosen context or profile, with the origin of each setting."""
 
     connection: Connection
     layer: Layer
@@ -180,57 +189,70 @@ class ResolvedConnection:
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
+class _ChosenSystem:
     layer: Layer
     label: str | None
-    keeps_file: bool = False
+    is_below_file: bool = False
     """Whether `[connection]` of the file overrides this layer."""
 
 
 def resolve(
     loaded_settings: LoadedSettings, connection_names: ConnectionNames
 ) -> ResolvedConnection:
-    """Return the one connection that all sources together describe.
+    """Return the connection that all sources together describe.
 
-    Raises UsageError when something named does not exist, contradicts itself or cannot be read.
+    Raises UsageError if a context or profile does not exist, or if the settings are contradictory
+    or cannot be read.
     """
     if connection_names.context and connection_names.profile:
-        raise UsageError("--context and --profile both say where to connect: use one of them")
-    file, ours = own_layers(loaded_settings)
-    theirs = variables()
+        raise UsageError("--context and --profile both name a system: use one of them")
+    file_layer, own_layer = split_own_layer(loaded_settings)
+    cli_layer = nats_variables_layer()
     flags: Layer = (
         {"server": (connection_names.server, "--server")} if connection_names.server else {}
     )
-    has_typed_server = any("server" in layer for layer in (theirs, ours, flags))
-    choice = _choice(loaded_settings, connection_names, has_typed_server)
+    has_explicit_server = any("server" in layer for layer in (cli_layer, own_layer, flags))
+    choice = _choose_system(loaded_settings, connection_names, has_explicit_server)
     if (connection_names.context or connection_names.profile) and not flags:
-        _refuse_other_server(choice, (theirs, ours))
-    # The marks in the file hold for every target.
-    merged_layer: Layer = {name: file[name] for name in _MARKS if name in file}
-    for layer in (choice.layer, file if choice.keeps_file else {}, theirs, ours, flags):
-        override(merged_layer, layer)
+        _refuse_other_server(choice, (cli_layer, own_layer))
+    # Read-only and production in the file are valid for every target.
+    merged_layer: Layer = {
+        name: file_layer[name] for name in _PROTECTION_SETTINGS if name in file_layer
+    }
+    for layer in (
+        choice.layer,
+        file_layer if choice.is_below_file else {},
+        cli_layer,
+        own_layer,
+        flags,
+    ):
+        override_layer(merged_layer, layer)
     values = {name: value for name, (value, _) in merged_layer.items()}
-    connection = connection_of(values, loaded_settings, choice.label)
+    connection = build_connection(values, loaded_settings, choice.label)
     # An explicit "false" for this target alone is an exception.
     false_in_file = (False, str(loaded_settings.file))
-    open_marks = [m for m in _MARKS if merged_layer.get(m, false_in_file) == false_in_file]
-    marks = _marks(loaded_settings, values, connection, open_marks)
-    merged_layer |= {mark: (True, f"profile {name}") for mark, name in marks.items()}
-    connection = _with_marks(connection, marks)
+    unset_protection = [
+        name
+        for name in _PROTECTION_SETTINGS
+        if merged_layer.get(name, false_in_file) == false_in_file
+    ]
+    protection = _find_profile_protection(loaded_settings, values, connection, unset_protection)
+    merged_layer |= {setting: (True, f"profile {name}") for setting, name in protection.items()}
+    connection = _add_protection(connection, protection)
     system_settings = _system_settings(loaded_settings, choice)
     if system_settings is not None:
         connection = replace(
             connection, system=_system_connection(loaded_settings, connection, system_settings)
         )
     if connection_names.account is not None:
-        connection = of_account(connection, connection_names.account)
+        connection = watch_account(connection, connection_names.account)
     return ResolvedConnection(connection, merged_layer)
 
 
-def _refuse_other_server(choice: _Choice, layers: Iterable[Layer]) -> None:
+def _refuse_other_server(choice: _ChosenSystem, layers: Iterable[Layer]) -> None:
     """Raise UsageError where a variable names another server than the chosen system.
 
-    It would override it, so that another system is shown and changed than the one that was named.
+    The variable would override the choice, so natstui would show and change another system.
     """
     chosen_server, _ = choice.layer.get("server", (None, ""))
     for layer in layers:
@@ -242,51 +264,59 @@ def _refuse_other_server(choice: _Choice, layers: Iterable[Layer]) -> None:
             )
 
 
-def _marks(
+def _find_profile_protection(
     loaded_settings: LoadedSettings,
     values: Mapping[str, Any],
     connection: Connection,
-    open_marks: Collection[str],
+    unset_protection: Collection[str],
 ) -> dict[str, str]:
-    """Return the open marks that profiles set on this system, and the profile that sets each.
+    """Return which of `unset_protection` profiles set for this system: setting → name of the
+    profile.
 
-    It is the same system if the profile names the same context, or one of the addresses, also by
+    A profile is for the same system if it names the same context, or one of the addresses, also by
     another name of its host, or another server of the same cluster.
     """
-    marking = {
+    protecting_profiles = {
         name: profile
         for name, profile in loaded_settings.settings.profiles.items()
-        if any(getattr(profile, mark) for mark in open_marks)
+        if any(getattr(profile, setting) for setting in unset_protection)
     }
-    same = {
+    same_names = {
         name
-        for name, profile in marking.items()
+        for name, profile in protecting_profiles.items()
         if profile.context and context_name(profile.context) == values.get("context")
     }
-    others = {name: _addresses_of(marking[name]) for name in marking.keys() - same}
-    own = parse_servers(connection.servers)
-    same |= same_systems(own, others)
-    elsewhere = {name: others[name] for name in others.keys() - same if others[name]}
-    if elsewhere:
-        same |= same_systems(cluster_addresses(own), elsewhere)
+    addresses_by_name = {
+        name: _addresses_of(protecting_profiles[name])
+        for name in protecting_profiles.keys() - same_names
+    }
+    own_addresses = parse_servers(connection.servers)
+    same_names |= find_same_systems(own_addresses, addresses_by_name)
+    other_addresses = {
+        name: addresses_by_name[name]
+        for name in addresses_by_name.keys() - same_names
+        if addresses_by_name[name]
+    }
+    if other_addresses:
+        same_names |= find_same_systems(cluster_addresses(own_addresses), other_addresses)
     return {
-        mark: name
-        for mark in open_marks
-        for name in reversed(marking)
-        if name in same and getattr(marking[name], mark)
+        setting: name
+        for setting in unset_protection
+        for name in reversed(protecting_profiles)
+        if name in same_names and getattr(protecting_profiles[name], setting)
     }
 
 
-def _with_marks(connection: Connection, marks: Collection[str]) -> Connection:
+def _add_protection(connection: Connection, protection: Collection[str]) -> Connection:
     return replace(
         connection,
-        read_only=connection.read_only or "read_only" in marks,
-        production=connection.production or "production" in marks,
+        read_only=connection.read_only or "read_only" in protection,
+        production=connection.production or "production" in protection,
     )
 
 
 def _addresses_of(profile: Profile) -> tuple[Address, ...]:
-    """Return the addresses of a profile; empty for a context that cannot be read."""
+    """Return the addresses of a profile; empty if its context cannot be read."""
     try:
         servers = profile.server or (context_servers(profile.context) if profile.context else "")
         return parse_servers((servers,)) if servers else ()
@@ -294,11 +324,11 @@ def _addresses_of(profile: Profile) -> tuple[Address, ...]:
         return ()
 
 
-def of_account(connection: Connection, account: str) -> Connection:
-    """Return a connection that watches another account of the same servers read-only.
+def watch_account(connection: Connection, account: str) -> Connection:
+    """Return the connection, changed to watch another account of the same servers read-only.
 
-    It uses the system account of [system], or the monitoring ports; without both, the connection
-    itself is assumed to be one of the system account.
+    It uses the system account of [system], or the monitoring ports; without both, `connection`
+    itself should be one of the system account. Raises UsageError for an empty name.
     """
     if not account:
         raise UsageError("--account: a name is empty")
@@ -314,8 +344,8 @@ def of_account(connection: Connection, account: str) -> Connection:
     )
 
 
-def _system_settings(loaded_settings: LoadedSettings, choice: _Choice) -> System | None:
-    """Return the identity in the system account; None if not set."""
+def _system_settings(loaded_settings: LoadedSettings, choice: _ChosenSystem) -> System | None:
+    """Return the settings of the system account; None if not set."""
     name = choice.layer.get("profile", ("", ""))[0]
     if name and (profile_system := loaded_settings.settings.profiles[name].system) is not None:
         return profile_system
@@ -323,21 +353,23 @@ def _system_settings(loaded_settings: LoadedSettings, choice: _Choice) -> System
     # The file's system account belongs to the file's target: no other server gets its secrets.
     set_names = [
         key for key in part.model_fields_set
-        if choice.keeps_file
+        if choice.is_below_file
         or loaded_settings.origins.get(f"system.{key}") != str(loaded_settings.file)
     ]  # fmt: skip
     return System(**{key: getattr(part, key) for key in set_names}) if set_names else None
 
 
 def _system_connection(
-    loaded_settings: LoadedSettings, main: Connection, system_settings: System
+    loaded_settings: LoadedSettings, main_connection: Connection, system_settings: System
 ) -> Connection:
-    """Return the connection of the system account to the servers of the main one."""
+    """Return the connection of the system account; without own addresses, to those of
+    `main_connection`.
+    """
     layer: Layer = (
-        _context(system_settings.context, "system").layer if system_settings.context else {}
+        _choose_context(system_settings.context, "system").layer if system_settings.context else {}
     )
     values_by_name = {name: getattr(system_settings, name) for name in System.model_fields}
-    override(
+    override_layer(
         layer,
         {
             name: (setting, "system")
@@ -346,78 +378,93 @@ def _system_connection(
         },
     )
     values = {name: value for name, (value, _) in layer.items()}
-    if not _identity_of(values):
+    if not _present_identity_names(values):
         raise UsageError("[system] names no user: set context, creds, nkey, or user and password")
-    system_connection = connection_of(values, loaded_settings, main.label)
+    system_connection = build_connection(values, loaded_settings, main_connection.label)
     if "server" in values:
-        return replace(system_connection, read_only=main.read_only, production=main.production)
-    inherited = ("servers", "ca", "cert", "key", "tls_required", "tls_first", "inbox_prefix",
-            "read_only", "production")  # fmt: skip
-    return replace(system_connection, **{name: getattr(main, name) for name in inherited})
-
-
-def _choice(
-    loaded_settings: LoadedSettings, connection_names: ConnectionNames, has_typed_server: bool
-) -> _Choice:
-    """Return the context or profile that all other sources override."""
-    own_settings, origins = loaded_settings.settings.connection, loaded_settings.origins
-    if connection_names.profile:
-        return _profile(loaded_settings, connection_names.profile, "--profile")
-    if connection_names.context:
-        return _context(connection_names.context, "--context")
-    from_profile, from_context = (
-        origins.get(f"connection.{n}", "") for n in ("profile", "context")
-    )
-    file = ("", str(loaded_settings.file))
-    if own_settings.profile and from_profile not in file:
-        return _profile(loaded_settings, own_settings.profile, from_profile)
-    if own_settings.context and from_context not in file:
-        return _context(own_settings.context, from_context)
-    if by_variable := os.environ.get("NATS_CONTEXT"):
-        return _context(by_variable, "NATS_CONTEXT")
-    if has_typed_server:
-        return _Choice({}, None, keeps_file=not _file_says_where(loaded_settings))
-    if own_settings.profile:
         return replace(
-            _profile(loaded_settings, own_settings.profile, from_profile), keeps_file=True
+            system_connection,
+            read_only=main_connection.read_only,
+            production=main_connection.production,
         )
-    if own_settings.context:
-        return replace(_context(own_settings.context, from_context), keeps_file=True)
-    selected_name = None if own_settings.server else selected_context()
+    inherited_names = ("servers", "ca", "cert", "key", "tls_required", "tls_first", "inbox_prefix",
+            "read_only", "production")  # fmt: skip
+    return replace(
+        system_connection, **{name: getattr(main_connection, name) for name in inherited_names}
+    )
+
+
+def _choose_system(
+    loaded_settings: LoadedSettings, connection_names: ConnectionNames, has_explicit_server: bool
+) -> _ChosenSystem:
+    """Return the context or profile that all other sources override."""
+    connection_settings, origins = loaded_settings.settings.connection, loaded_settings.origins
+    if connection_names.profile:
+        return _choose_profile(loaded_settings, connection_names.profile, "--profile")
+    if connection_names.context:
+        return _choose_context(connection_names.context, "--context")
+    profile_origin, context_origin = (
+        origins.get(f"connection.{name}", "") for name in ("profile", "context")
+    )
+    file_origins = ("", str(loaded_settings.file))
+    if connection_settings.profile and profile_origin not in file_origins:
+        return _choose_profile(loaded_settings, connection_settings.profile, profile_origin)
+    if connection_settings.context and context_origin not in file_origins:
+        return _choose_context(connection_settings.context, context_origin)
+    if variable_context := os.environ.get("NATS_CONTEXT"):
+        return _choose_context(variable_context, "NATS_CONTEXT")
+    if has_explicit_server:
+        return _ChosenSystem({}, None, is_below_file=not _file_names_server(loaded_settings))
+    if connection_settings.profile:
+        return replace(
+            _choose_profile(loaded_settings, connection_settings.profile, profile_origin),
+            is_below_file=True,
+        )
+    if connection_settings.context:
+        return replace(
+            _choose_context(connection_settings.context, context_origin), is_below_file=True
+        )
+    selected_name = None if connection_settings.server else selected_context()
     if selected_name:
-        return replace(_context(selected_name, "selected in the NATS CLI"), keeps_file=True)
-    return _Choice({}, None, keeps_file=True)
+        return replace(
+            _choose_context(selected_name, "selected in the NATS CLI"), is_below_file=True
+        )
+    return _ChosenSystem({}, None, is_below_file=True)
 
 
-def _file_says_where(loaded_settings: LoadedSettings) -> bool:
-    """Return whether the file names its own target."""
+def _file_names_server(loaded_settings: LoadedSettings) -> bool:
+    """Return whether the file sets a server, context or profile."""
     keys = ("connection.server", "connection.context", "connection.profile")
     return any(loaded_settings.origins.get(key) == str(loaded_settings.file) for key in keys)
 
 
-def _context(name: str, why: str) -> _Choice:
+def _choose_context(name: str, name_origin: str) -> _ChosenSystem:
     context = load_context(name)
     origin = f"context {context.name}"
     layer: Layer = {name: (value, origin) for name, value in context.fields.items()}
-    return _Choice(layer | {"context": (context.name, why)}, context.name)
+    return _ChosenSystem(layer | {"context": (context.name, name_origin)}, context.name)
 
 
-def context_alone(loaded_settings: LoadedSettings, name: str) -> Connection:
-    """Return the connection of a context without the environment, which names another system.
+def context_connection(loaded_settings: LoadedSettings, name: str) -> Connection:
+    """Return the connection of a context; ignores the environment, which may name another system.
 
-    Raises UsageError.
+    Raises UsageError if the context cannot be read.
     """
-    part, choice = loaded_settings.settings.connection, _context(name, "--to-context")
+    part, choice = loaded_settings.settings.connection, _choose_context(name, "--to-context")
     values = {name: value for name, (value, _) in choice.layer.items()}
-    connection_found = connection_of(values, loaded_settings, choice.label)
-    # The marks of every target, and of this system under another name, hold for this one too.
-    marks = {mark for mark in _MARKS if getattr(part, mark)}
-    marks |= _marks(loaded_settings, values, connection_found, _MARKS).keys()
-    return _with_marks(connection_found, marks)
+    connection = build_connection(values, loaded_settings, choice.label)
+    # The protection of every target, and of this system under another name, is valid for it, too.
+    protection = {setting for setting in _PROTECTION_SETTINGS if getattr(part, setting)}
+    protection |= _find_profile_protection(
+        loaded_settings, values, connection, _PROTECTION_SETTINGS
+    ).keys()
+    return _add_protection(connection, protection)
 
 
-def _profile(loaded_settings: LoadedSettings, name: str, origin: str) -> _Choice:
-    """Return a profile, which overrides the context it names."""
+def _choose_profile(loaded_settings: LoadedSettings, name: str, origin: str) -> _ChosenSystem:
+    """Return a profile, which overrides the context it names; raises UsageError for an unknown
+    name.
+    """
     profiles = loaded_settings.settings.profiles
     if name not in profiles:
         profile_names = ", ".join(sorted(profiles)) or "none at all"
@@ -427,6 +474,6 @@ def _profile(loaded_settings: LoadedSettings, name: str, origin: str) -> _Choice
     profile = profiles[name]
     layer: Layer = {}
     if profile.context:
-        layer = _context(profile.context, f"profile {name}").layer
-    override(layer, part_layer(profile, f"profile {name}"))
-    return _Choice(layer | {"profile": (name, origin)}, profile.label or name)
+        layer = _choose_context(profile.context, f"profile {name}").layer
+    override_layer(layer, part_layer(profile, f"profile {name}"))
+    return _ChosenSystem(layer | {"profile": (name, origin)}, profile.label or name)

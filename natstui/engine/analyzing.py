@@ -1,7 +1,7 @@
-"""Analyses in the engine: one at a time, in a process of its own, reported to the viewer.
+"""Runs analyses in the engine, one at a time, in a child process; reports them to the viewer.
 
-The child is a program of its own (`python -m natstui.analysis.job … --pipe`) that writes lines of
-JSON and ends with its stdin; nothing of Spark is imported here.
+The child (`python -m natstui.analysis.job … --pipe`) writes lines of JSON, and ends with its
+stdin. The engine imports nothing of Spark.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from platformdirs import user_cache_path
 
-from natstui.children import own_program
-from natstui.errors import AnalysisError, MissingExtra, NatstuiError, Refused, UsageError
+from natstui.children import module_command
+from natstui.errors import ActionRefused, AnalysisError, MissingExtra, NatstuiError, UsageError
 from natstui.feed import Sink
 from natstui.model.records.analysis import (
     AnalysisCommand,
@@ -29,41 +29,43 @@ from natstui.model.records.analysis import (
     StopAnalysis,
 )
 from natstui.model.records.messages import Answered
-from natstui.session.library import find, session_folders
+from natstui.session.library import find_session, session_folders
 
-_LARGEST_LINE_BYTES = 32 * 1024 * 1024
-_CANCELLED = 130
-_NICE = 3
-"""The nice level of the child: it uses every core, and the engine and the screen have priority."""
+_MAX_LINE_BYTES = 32 * 1024 * 1024
+_CANCELLED_EXIT_CODE = 130
+_NICE_LEVEL = 3
+"""The nice level of the child: it uses every core, but the engine and the viewer have priority."""
 
 
-class Analyzing:
-    """Runs the analyses that the viewer requests; a child ends with the engine, whose pipe it
-    reads.
-    """
+class AnalysisRunner:
+    """Runs the analyses that the viewer requests, one at a time; a child ends with the engine."""
 
-    def __init__(self, sessions: Path, viewer: Sink, newest: Path | None = None) -> None:
-        """Create without a child; `viewer` receives records from a thread, `newest` is the default
-        session.
+    def __init__(
+        self, sessions_folder: Path, viewer: Sink, default_session_folder: Path | None = None
+    ) -> None:
+        """Create without a child; `sessions_folder` is the folder of all recordings.
+
+        `viewer` receives records from a thread. A command without a session analyses
+        `default_session_folder`, or the newest session if that is None.
         """
-        self._sessions = sessions
+        self._sessions_folder = sessions_folder
         self._viewer = viewer
-        self._newest = newest
+        self._default_session_folder = default_session_folder
         self._child: subprocess.Popen[bytes] | None = None
-        self._stopping = False
+        self._is_stopping = False
 
     def execute(self, command: AnalysisCommand) -> None:
-        """Start or stop, and reply; progress and result are added as records."""
+        """Start or stop an analysis, and reply; its progress and result are sent as records."""
         try:
             match command:
                 case StartAnalysis():
-                    self._start(command)
+                    self._start_analysis(command)
                 case StopAnalysis():
-                    self._stop()
-        except Refused as error:
+                    self._stop_analysis()
+        except ActionRefused as error:
             self._reply(command, "refused", str(error))
         except NatstuiError as error:
-            self._viewer.add(_failed(command.command_id, None, str(error)))
+            self._viewer.add(_make_failed_result(command.command_id, None, str(error)))
             self._reply(command, "failed", str(error))
         else:
             is_start = isinstance(command, StartAnalysis)
@@ -74,15 +76,15 @@ class Analyzing:
     ) -> None:
         self._viewer.add(Answered(time.time_ns() // 1000, command.command_id, status, text))
 
-    def _start(self, command: StartAnalysis) -> None:
+    def _start_analysis(self, command: StartAnalysis) -> None:
         if self._child is not None:
-            raise Refused("an analysis runs already")
-        folder = self._folder(command.session)
+            raise ActionRefused("an analysis runs already")
+        folder = self._session_folder(command.session)
         if importlib.util.find_spec("pyspark") is None:
             raise MissingExtra("analyze", "spark")
-        self._stopping = False
+        self._is_stopping = False
         self._child = child = start_child(folder)
-        # Python and Spark take a while before the child says anything.
+        # The child needs time to start Python and Spark before its first line.
         progress_fields = (
             time.time_ns() // 1000,
             command.command_id,
@@ -91,42 +93,46 @@ class Analyzing:
         )
         self._viewer.add(AnalysisProgress(*progress_fields, 0, 0, 0, 0))
         arguments = (child, command.command_id, folder.name)
-        threading.Thread(target=self._follow, args=arguments, name="analysis", daemon=True).start()
+        threading.Thread(
+            target=self._follow_child, args=arguments, name="analysis", daemon=True
+        ).start()
 
-    def _folder(self, session: str | None) -> Path:
-        """Return the folder of a session, or of the newest if None; raises UsageError when there
-        is none.
-        """
+    def _session_folder(self, session: str | None) -> Path:
+        """Return the folder of a session, None: the default one; raises UsageError without one."""
         if session is not None:
-            return find(self._sessions, session).resolve()
-        newest = self._newest or next(iter(session_folders(self._sessions)), None)
-        if newest is None:
-            raise UsageError(f"there is no session in {self._sessions} yet: record one first")
-        return newest.resolve()
+            return find_session(self._sessions_folder, session).resolve()
+        default_session = self._default_session_folder or next(
+            iter(session_folders(self._sessions_folder)), None
+        )
+        if default_session is None:
+            raise UsageError(
+                f"there is no session in {self._sessions_folder} yet: record one first"
+            )
+        return default_session.resolve()
 
-    def _stop(self) -> None:
+    def _stop_analysis(self) -> None:
         if self._child is None:
-            raise Refused("no analysis runs")
+            raise ActionRefused("no analysis runs")
         assert self._child.stdin is not None
-        self._stopping = True
+        self._is_stopping = True
         self._child.stdin.close()
 
-    def _follow(self, child: subprocess.Popen[bytes], run_id: int, session: str) -> None:
-        """Add a record for each line of the child, in a thread, until it has ended."""
-        final_record = self._end_of(child, run_id, session)
+    def _follow_child(self, child: subprocess.Popen[bytes], run_id: int, session: str) -> None:
+        """Add a record for each line of the child until it has ended; runs in a thread."""
+        final_record = self._forward_progress(child, run_id, session)
         self._child = None
-        self._viewer.add(final_record or _unfinished(run_id, session, cancelled=self._stopping))
+        self._viewer.add(
+            final_record or make_missing_result(run_id, session, cancelled=self._is_stopping)
+        )
 
-    def _end_of(
+    def _forward_progress(
         self, child: subprocess.Popen[bytes], run_id: int, session: str
     ) -> AnalysisFinished | None:
-        """Add a record for each progress line of a child; return its last record, or None without
-        one.
-        """
+        """Add a record for each progress line of a child; return its result, None without one."""
         assert child.stdout is not None and child.stdin is not None
         final_record: AnalysisFinished | None = None
-        while (line := child.stdout.readline(_LARGEST_LINE_BYTES)).endswith(b"\n"):
-            record = record_of(run_id, session, line)
+        while (line := child.stdout.readline(_MAX_LINE_BYTES)).endswith(b"\n"):
+            record = decode_child_line(run_id, session, line)
             if isinstance(record, AnalysisFinished):
                 final_record = record
             else:
@@ -138,9 +144,9 @@ class Analyzing:
 
 
 def start_child(folder: Path) -> subprocess.Popen[bytes]:
-    """Start the analysis of a folder; raise AnalysisError where it does not start."""
+    """Start the process that analyses a session; raises AnalysisError if it cannot be started."""
     output_folder = user_cache_path("natstui") / "analysis"
-    arguments = own_program("natstui.analysis.job", str(folder), "--pipe")
+    arguments = module_command("natstui.analysis.job", str(folder), "--pipe")
     try:
         child = subprocess.Popen(
             [*arguments, f"--out={output_folder}"],
@@ -151,12 +157,12 @@ def start_child(folder: Path) -> subprocess.Popen[bytes]:
         )
     except OSError as error:
         raise AnalysisError(f"the analysis cannot be started: {error.strerror}") from error
-    os.setpriority(os.PRIO_PROCESS, child.pid, _NICE)
+    os.setpriority(os.PRIO_PROCESS, child.pid, _NICE_LEVEL)
     return child
 
 
-def record_of(run_id: int, session: str, line: bytes) -> AnalysisRecord:
-    """Return the record of one line of the child; any other line is a failure."""
+def decode_child_line(run_id: int, session: str, line: bytes) -> AnalysisRecord:
+    """Return the record of one line of the child; for an invalid line, a failed result."""
     now_us = time.time_ns() // 1000
     try:
         fields: dict[str, Any] = json.loads(line)
@@ -166,24 +172,24 @@ def record_of(run_id: int, session: str, line: bytes) -> AnalysisRecord:
         if fields["kind"] == "result":
             text = f"analysed {session}"
             return AnalysisFinished(now_us, run_id, session, "done", text, line.decode())
-        cancelled = fields["exit_code"] == _CANCELLED
+        cancelled = fields["exit_code"] == _CANCELLED_EXIT_CODE
         status: Literal["cancelled", "failed"] = "cancelled" if cancelled else "failed"
         return AnalysisFinished(now_us, run_id, session, status, str(fields["text"]))
     except (ValueError, KeyError, TypeError):
         reason = f"the analysis wrote an unexpected line: {line[:80]!r}"
-        return _failed(run_id, session, reason)
+        return _make_failed_result(run_id, session, reason)
 
 
 _COUNTS = ("done_count", "steps_count", "tasks_done_count", "tasks_count")
 
 
-def _unfinished(run_id: int, session: str, *, cancelled: bool) -> AnalysisFinished:
-    """Return the last record of a run whose process ended without one."""
+def make_missing_result(run_id: int, session: str, *, cancelled: bool) -> AnalysisFinished:
+    """Return the result of a run whose process wrote none: cancelled or failed."""
     if cancelled:
         return AnalysisFinished(time.time_ns() // 1000, run_id, session, "cancelled", "cancelled")
     reason = "the analysis ended without a result: its process was killed"
-    return _failed(run_id, session, reason)
+    return _make_failed_result(run_id, session, reason)
 
 
-def _failed(run_id: int, session: str | None, text: str) -> AnalysisFinished:
+def _make_failed_result(run_id: int, session: str | None, text: str) -> AnalysisFinished:
     return AnalysisFinished(time.time_ns() // 1000, run_id, session, "failed", text)

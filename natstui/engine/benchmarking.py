@@ -1,4 +1,4 @@
-"""Benchmarks in the engine: one at a time, controlled by commands, saved when it ends."""
+"""Runs benchmarks in the engine, one at a time, by commands of the viewer; saves their results."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from natstui.bench.plan.scenario import built_in_scenarios, find_scenario, read_
 from natstui.bench.result import library
 from natstui.bench.result.assertions import parse_checks
 from natstui.bench.result.compare import compare
-from natstui.bench.result.environment import environment
+from natstui.bench.result.environment import read_environment
 from natstui.bench.result.text import comparison_text, summary_text
 from natstui.bench.run.controller import Benchmark, refuse_read_only
 from natstui.config import Connection
-from natstui.errors import NatstuiError, Refused, RunFailed, SessionError
+from natstui.errors import ActionRefused, BenchmarkFailed, NatstuiError, SessionError
 from natstui.feed import Sink
 from natstui.jetstream.connection.writer import NotConfirmed
 from natstui.model.bench.result import PreviousRun
@@ -37,87 +37,92 @@ from natstui.model.records.benchmark import (
 )
 from natstui.units import counted
 
-Answer = tuple[str, str | None]
-RUNS_LISTED = 200
+CommandReply = tuple[str, str | None]
+_MAX_LISTED_RUNS = 200
 
 
-class Benchmarking:
-    """Runs the benchmarks that the viewer requests; workers end with the engine."""
+class BenchmarkRunner:
+    """Runs the benchmarks that the viewer requests, one at a time; workers end with the engine."""
 
     def __init__(self, connection: Connection, sink: Sink, runs_folder: str | None) -> None:
-        """Create without a run; `runs_folder` is the folder of saved runs in the settings."""
+        """Create without a run; `runs_folder` is the folder of saved runs, from the settings."""
         self._connection = connection
         self._sink = sink
         self._folder = library.library_folder(runs_folder)
-        self._running: Benchmark | None = None
+        self._benchmark: Benchmark | None = None
         self._is_started = False
         """Whether a run was requested that has not ended."""
-        self._previous: PreviousRun | None = None
-        """The previous run, with which the one that has just ended is compared."""
+        self._previous_run: PreviousRun | None = None
+        """The figures of the previous run of the same plan, for comparison with the last one."""
 
-    async def execute(self, command: BenchmarkCommand) -> Answer:
-        """Execute a command; the reply to a start comes when the run is over, with its summary."""
+    async def execute(self, command: BenchmarkCommand) -> CommandReply:
+        """Execute a command, and return the reply; for a start, when the run has ended.
+
+        Raises ActionRefused, NotFound, RunFailed and the errors of a run.
+        """
         match command:
             case StartBenchmark():
                 if self._is_started:
-                    # Not in a summary: it would be taken as that of the running one.
-                    raise Refused("a benchmark runs already")
+                    # Without a summary, which would be shown as that of the running benchmark.
+                    raise ActionRefused("a benchmark runs already")
                 self._is_started = True
                 try:
                     return await self._run_and_report(command)
                 finally:
                     self._is_started = False
             case StopBenchmark():
-                self._current().stop()
+                self._require_benchmark().stop()
                 return "the benchmark ends", None
             case ChangeRate():
-                sentence = self._current().change_rate(
+                sentence = self._require_benchmark().change_rate(
                     factor=command.factor_ratio, per_s=command.rate_per_s, role=command.role
                 )
                 return sentence, None
             case ChangePayload():
-                return self._current().change_payload(command.payload, command.role), None
+                return self._require_benchmark().change_payload(
+                    command.payload, command.role
+                ), None
             case KillWorker():
-                return self._current().kill_worker(command.role, command.worker_id), None
+                return self._require_benchmark().kill_worker(command.role, command.worker_id), None
             case AddWorker():
-                return await self._current().add_worker(command.role), None
+                return await self._require_benchmark().add_worker(command.role), None
             case HoldWorkers():
-                return self._current().pause_or_resume(command.role), None
+                return self._require_benchmark().pause_or_resume(command.role), None
             case ListBenchmarks():
-                return self._list()
+                return self._list_scenarios_and_runs()
             case CompareRuns():
-                return self._compare(command)
+                return self._compare_runs(command)
             case _:
                 assert_never(command)
 
-    def _current(self) -> Benchmark:
-        if self._running is None:
-            raise Refused("no benchmark runs")
-        return self._running
+    def _require_benchmark(self) -> Benchmark:
+        if self._benchmark is None:
+            raise ActionRefused("no benchmark runs")
+        return self._benchmark
 
-    async def _run_and_report(self, command: StartBenchmark) -> Answer:
-        """Run a benchmark, and add its summary or failure as a record."""
-        self._previous = None
+    async def _run_and_report(self, command: StartBenchmark) -> CommandReply:
+        """Run a benchmark, and add its summary or its error as a record; return the reply."""
+        self._previous_run = None
         try:
-            sentence, summary = await self._start(command)
-        except RunFailed as error:
+            sentence, summary = await self._run_benchmark(command)
+        except BenchmarkFailed as error:
             text = f"{error}\n{error.summary}\n"
-            self._summed(text, failed=True)
+            self._send_summary(text, failed=True)
             raise
         except NotConfirmed:
             raise
         except NatstuiError as error:
-            self._summed(str(error), failed=True)
+            self._send_summary(str(error), failed=True)
             raise
         text = f"{sentence}\n{summary}\n"
-        self._summed(text, failed=False)
+        self._send_summary(text, failed=False)
         return sentence, json.dumps(summary)
 
-    def _summed(self, text: str, *, failed: bool) -> None:
+    def _send_summary(self, text: str, *, failed: bool) -> None:
         now_us = time.time_ns() // 1000
-        self._sink.add(BenchmarkSummed(now_us, text, failed, self._previous))
+        self._sink.add(BenchmarkSummed(now_us, text, failed, self._previous_run))
 
-    async def _start(self, command: StartBenchmark) -> tuple[str, str]:
+    async def _run_benchmark(self, command: StartBenchmark) -> tuple[str, str]:
         refuse_read_only(self._connection)
         text = command.scenario
         # In a thread: a pipe may have no writer.
@@ -134,42 +139,42 @@ class Benchmarking:
             command.confirmed,
             command.decided_on,
         )
-        self._running = benchmark
+        self._benchmark = benchmark
         try:
             result = await benchmark.run()
         finally:
-            self._running = None
-        run = library.saved_run(
+            self._benchmark = None
+        run = library.make_saved_run(
             benchmark.plan,
             (result,),
-            environment(benchmark.link),
+            read_environment(benchmark.link),
             () if benchmark.timeline is None else (benchmark.timeline,),
         )
-        self._previous = library.previous_run(run, self._folder)
-        saved_text, is_saved = self._save(run)
+        self._previous_run = library.previous_run(run, self._folder)
+        saved_text, is_saved = self._save_run(run)
         if benchmark.failure is not None:
             sentence = f"{benchmark.failure}; the partial result is {saved_text}"
-            raise RunFailed(sentence, summary_text(run))
+            raise BenchmarkFailed(sentence, summary_text(run))
         failures = filter(None, (check.failure(run.metrics) for check in checks))
         if sentence := "; ".join(failures):
-            raise RunFailed(f"{sentence}; the result is {saved_text}", summary_text(run))
+            raise BenchmarkFailed(f"{sentence}; the result is {saved_text}", summary_text(run))
         if not is_saved:
-            raise RunFailed(f"the result is {saved_text}", summary_text(run))
+            raise BenchmarkFailed(f"the result is {saved_text}", summary_text(run))
         return f"the result is {saved_text}", summary_text(run)
 
-    def _save(self, run: library.SavedRun) -> tuple[str, bool]:
-        """Save a run; return its path or the error, and whether it was saved."""
+    def _save_run(self, run: library.SavedRun) -> tuple[str, bool]:
+        """Save a run; return a clause with its name or the error, and whether it was saved."""
         try:
             return f"saved as {library.save(run, self._folder).stem}", True
         except SessionError as error:
             return f"not saved: {error}", False
 
-    def _list(self) -> Answer:
+    def _list_scenarios_and_runs(self) -> CommandReply:
         scenarios = [
             ReadyScenario(name, read_scenario(text, name).title, text)
             for name, text in built_in_scenarios().items()
         ]
-        names = library.runs(self._folder)[-RUNS_LISTED:]
+        names = library.run_names(self._folder)[-_MAX_LISTED_RUNS:]
         body = {
             "scenarios": [asdict(scenario) for scenario in scenarios],
             "runs": list(reversed(names)),
@@ -177,11 +182,11 @@ class Benchmarking:
         text = f"{counted(len(scenarios), 'scenario')}, {counted(len(names), 'run')}"
         return text, json.dumps(body)
 
-    def _compare(self, command: CompareRuns) -> Answer:
-        first, *other_runs = (library.load(name, self._folder) for name in command.names)
+    def _compare_runs(self, command: CompareRuns) -> CommandReply:
+        first_run, *other_runs = (library.load(name, self._folder) for name in command.names)
         texts = [
-            comparison_text(first, other_run, compare(first, other_run))
+            comparison_text(first_run, other_run, compare(first_run, other_run))
             for other_run in other_runs
         ]
         time_text = time.strftime("%H:%M:%S")
-        return f"compared at {time_text}", json.dumps("\n".join(texts) or summary_text(first))
+        return f"compared at {time_text}", json.dumps("\n".join(texts) or summary_text(first_run))

@@ -1,4 +1,4 @@
-"""Executes commands, one handler each; every command but a hint, as Watch, gets a reply."""
+"""Executes the commands of the viewer; each gets a reply, except hints such as Watch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from natstui.engine.live import refuse_for_other_account
 from natstui.engine.recording import EngineRecorder
 from natstui.engine.server_commands import ServerCommands
-from natstui.errors import NatstuiError, Refused, ServerGone
+from natstui.errors import ActionRefused, ConnectionLost, NatstuiError
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import NotConfirmed
@@ -47,15 +47,15 @@ from natstui.model.records.recording import (
     Step,
     StopRecording,
 )
-from natstui.session.library import execute_change, listed_json
+from natstui.session.library import execute_change, summaries_json
 from natstui.session.share.export import execute_export
 from natstui.units import duration_text
 
 if TYPE_CHECKING:
-    from natstui.engine.benchmarking import Benchmarking
+    from natstui.engine.benchmarking import BenchmarkRunner
 
 Status = Literal["done", "refused", "failed"]
-Answer = tuple[str, str | None]
+CommandReply = tuple[str, str | None]
 """The reply to a command: a sentence for people, and the requested data as JSON if any."""
 ViewerCommand = Watch | Prefer | ReadApiAudit | ListSessions | ExportSelection | ChangeSession
 
@@ -65,40 +65,41 @@ class Commands:
 
     def __init__(
         self,
-        control: PollControl,
+        poll_control: PollControl,
         sink: Sink,
         client: Callable[[], Client | None],
         recorder: EngineRecorder,
         viewer: Sink,
-        benchmarking: Callable[[BenchmarkCommand], Awaitable[Benchmarking]],
+        load_benchmark_runner: Callable[[BenchmarkCommand], Awaitable[BenchmarkRunner]],
     ) -> None:
-        """`client` returns the connection, or None before there is one.
+        """Create for an engine; `client` returns the connection, None before there is one.
 
-        `viewer` takes what must not be recorded, such as payloads.
+        `viewer` receives replies, which are not recorded; `load_benchmark_runner` returns the
+        runner of benchmarks, or raises ActionRefused.
         """
         self._recorder = recorder
-        self._benchmarking = benchmarking
+        self._load_benchmark_runner = load_benchmark_runner
         self._viewer = viewer
-        self._server = ServerCommands(sink, viewer, client, recorder.sessions)
-        self._control = control
+        self._server_commands = ServerCommands(sink, viewer, client, recorder.sessions_folder)
+        self._poll_control = poll_control
         self._sink = sink
         self._client = client
 
     async def execute(self, command: EngineCommand | ManagingCommand) -> None:
-        """Execute a command, reply to it, and add its Outcome."""
+        """Execute a command, reply to it, and add its Outcome to the records."""
         if isinstance(command, ManagingCommand):
-            await self._server.execute(command)
+            await self._server_commands.execute(command)
             return
         try:
-            reply = await self._do(command)
+            reply = await self._dispatch_command(command)
         except NotConfirmed as error:
-            # No outcome: it is asked for, and sent again.
+            # No Outcome: the viewer prompts for the name, and sends the command again.
             now_us = time.time_ns() // 1000
             confirmation_json = msgspec.json.encode(error.confirmation).decode()
             self._viewer.add(
                 Answered(now_us, command.command_id, "refused", str(error), confirmation_json)
             )
-        except Refused as error:
+        except ActionRefused as error:
             self._report(command, "refused", str(error))
         except NatstuiError as error:
             self._report(command, "failed", str(error))
@@ -108,32 +109,32 @@ class Commands:
 
     async def close(self) -> None:
         """Close the subscriptions, tasks and processes that commands started."""
-        await self._server.close()
+        await self._server_commands.close()
 
     def fail(self, command: EngineCommand | ManagingCommand, text: str) -> None:
         """Reply with an error to a command that could not be executed."""
         if isinstance(command, ManagingCommand):
-            self._server.fail(command, text)
+            self._server_commands.fail(command, text)
         else:
             self._report(command, "failed", text)
 
-    async def _serve_viewer(self, command: ViewerCommand) -> None:
-        """Execute without an Outcome, which would be an event: screens send many of these."""
+    async def _execute_for_viewer(self, command: ViewerCommand) -> None:
+        """Execute a command without an Outcome, which would be an event: screens send many."""
         if isinstance(command, Watch):
-            self._control.look_at(command.streams, command.consumers)
+            self._poll_control.set_visible(command.streams, command.consumers)
             return
         if isinstance(command, Prefer):
-            self._control.prefer(frozenset(command.consumers))
+            self._poll_control.set_preferred(frozenset(command.consumers))
             return
         text, body_json = "listed", None
         if isinstance(command, ExportSelection):
-            text = await asyncio.to_thread(execute_export, command, self._recorder.known)
+            text = await asyncio.to_thread(execute_export, command, self._recorder.current_records)
         elif isinstance(command, ChangeSession):
             text = await asyncio.to_thread(execute_change, command)
         elif isinstance(command, ReadApiAudit):
-            text, body_json = "read", await self._audit(command)
+            text, body_json = "read", await self._read_audit(command)
         else:
-            body_json = await asyncio.to_thread(listed_json, self._recorder.sessions)
+            body_json = await asyncio.to_thread(summaries_json, self._recorder.sessions_folder)
         now_us = time.time_ns() // 1000
         self._viewer.add(Answered(now_us, command.command_id, "done", text, body_json))
 
@@ -144,24 +145,25 @@ class Commands:
         self._viewer.add(Answered(now_us, command.command_id, status, text, body_json))
         self._sink.add(Outcome(now_us, command.command_id, status, text, body_json))
 
-    async def _do(self, command: EngineCommand) -> Answer | None:
+    async def _dispatch_command(self, command: EngineCommand) -> CommandReply | None:
+        """Execute a command; return its reply, or None if it was sent to the viewer already."""
         if isinstance(command, BenchmarkCommand):
-            return await (await self._benchmarking(command)).execute(command)
+            return await (await self._load_benchmark_runner(command)).execute(command)
         match command:
             case (
                 Watch() | Prefer() | ReadApiAudit() | ListSessions() | ExportSelection()
                 | ChangeSession()
             ):  # fmt: skip
-                await self._serve_viewer(command)
+                await self._execute_for_viewer(command)
                 return None
             case SetInterval():
-                self._control.set_interval(command.interval_s)
-                return f"polling every {duration_text(self._control.interval_s)}", None
+                self._poll_control.set_interval(command.interval_s)
+                return f"polling every {duration_text(self._poll_control.interval_s)}", None
             case SetPolling():
-                self._control.set_polling(command.on)
-                return "polling goes on" if command.on else "polling is paused", None
+                self._poll_control.set_polling(command.on)
+                return "polling continues" if command.on else "polling is paused", None
             case PollNow():
-                self._control.poll_now()
+                self._poll_control.poll_now()
                 return "polling now", None
             case Describe():
                 return await self._describe(command)
@@ -169,34 +171,36 @@ class Commands:
                 self._sink.add(Noted(time.time_ns() // 1000, command.text))
                 return "noted", None
             case Play() | PauseReplay() | Step() | SeekTo() | SeekMark() | ChangeSpeed():
-                raise Refused("this is a live server: only a recording can be played")
+                raise ActionRefused("this is a live server: only a recording can be played")
             case StartRecording() | StopRecording():
-                return await self._record(command)
+                return await self._start_or_stop_recording(command)
             case _:
                 assert_never(command)
 
-    async def _record(self, command: StartRecording | StopRecording) -> Answer:
+    async def _start_or_stop_recording(
+        self, command: StartRecording | StopRecording
+    ) -> CommandReply:
         if isinstance(command, StartRecording):
             # In a thread: a folder of many sessions takes longer than the loop may be blocked.
-            await asyncio.to_thread(self._recorder.prepare)
+            await asyncio.to_thread(self._recorder.seal_unfinished_sessions)
             recorder = self._recorder.start(command.name, command.findings)
             return f"recording into {recorder.folder}", None
         return f"recorded into {(await self._recorder.stop()).folder}", None
 
-    async def _audit(self, command: ReadApiAudit) -> str:
+    async def _read_audit(self, command: ReadApiAudit) -> str:
         client = self._client()
         if client is None:
-            raise ServerGone("not connected yet")
+            raise ConnectionLost("not connected yet")
         refuse_for_other_account(client.connection, command)
         # Nothing of ours polls meanwhile: its requests would be most of those that it reads.
-        with self._control.resting():
+        with self._poll_control.pause():
             audit = await read_api_audit(client, command.for_s)
         return msgspec.json.encode(audit).decode()
 
-    async def _describe(self, command: Describe) -> Answer:
+    async def _describe(self, command: Describe) -> CommandReply:
         client = self._client()
         if client is None:
-            raise ServerGone("not connected yet")
+            raise ConnectionLost("not connected yet")
         refuse_for_other_account(client.connection, command)
         if command.consumer is None:
             verb, asset_text = f"STREAM.INFO.{command.stream}", f"stream {command.stream}"

@@ -1,4 +1,4 @@
-"""Moves files to and from object stores, backs up and restores; reports the progress of each."""
+"""Puts files into object stores and gets them, and backs up and restores streams."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TypeVar, assert_never
 
-from natstui.errors import NatstuiError, Refused, RequestFailed, UsageError
+from natstui.errors import ActionRefused, NatstuiError, RequestFailed, UsageError
 from natstui.feed import Sink
-from natstui.files import file_name, open_plain
+from natstui.files import file_name, open_regular_file
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup import (
-    Written,
+    WrittenBackup,
     back_up_account,
     back_up_stream,
     consumers_text,
     incomplete_texts,
 )
-from natstui.jetstream.managing.backup_folder import left_out_of
+from natstui.jetstream.managing.backup_folder import read_left_out
 from natstui.jetstream.managing.objects import ObjectChange, ObjectLink, link_object, put_object
 from natstui.jetstream.managing.restore import (
     RestoredStream,
     RestoreRequest,
+    find_existing,
     name_to_type,
-    present,
     read_backups,
     restore_all,
     restore_losses,
@@ -34,7 +34,7 @@ from natstui.jetstream.managing.restore import (
     state_text,
 )
 from natstui.jetstream.managing.snapshot import Pace
-from natstui.jetstream.messages.objects import names_with_chunks, read_object, save_object
+from natstui.jetstream.messages.objects import find_names_with_chunks, read_object, save_object
 from natstui.model.records.stores import (
     BackUp,
     BackupContent,
@@ -50,126 +50,143 @@ from natstui.model.records.stores import (
     RestoreBackup,
     StopMoving,
 )
-from natstui.paths import user_path
+from natstui.paths import expand_user_path
 from natstui.units import bytes_text, counted
 
-T = TypeVar("T")
-_TOLD_S = 0.2
+_Result = TypeVar("_Result")
+_REPORT_INTERVAL_S = 0.2
 
 
 class FileCommands:
-    """Moves files, several at a time; each can be stopped."""
+    """Executes commands on files and backups, several at a time; each transfer can be stopped."""
 
     def __init__(self, viewer: Sink) -> None:
-        """Create without a transfer; `viewer` receives the progress of each."""
-        self._answers = viewer
-        self._moving: dict[int, asyncio.Task[object]] = {}
+        """Create without a transfer; `viewer` receives the progress of each transfer."""
+        self._viewer = viewer
+        self._transfer_tasks: dict[int, asyncio.Task[object]] = {}
 
-    async def answer(self, writer: Writer, command: FileCommand) -> tuple[str, object]:
-        """Return a sentence and the reply data; raises Refused, UsageError and the request
-        errors.
+    async def execute(self, writer: Writer, command: FileCommand) -> tuple[str, object]:
+        """Execute a file command; return the sentence to show and the data of the reply.
+
+        Raises ActionRefused, UsageError, BackupError and the request errors.
         """
         match command:
             case LookAtFile():
-                return command.file, _local(command)
+                return command.file, _read_local_file(command)
             case PutFile():
-                return await self._stoppable(command.command_id, self._put(writer, command))
+                return await self._run_until_stopped(
+                    command.command_id, self._put_file(writer, command)
+                )
             case GetFile():
-                return await self._stoppable(command.command_id, self._get(writer.client, command))
+                return await self._run_until_stopped(
+                    command.command_id, self._get_file(writer.client, command)
+                )
             case LookAtBackup():
-                return await look_at_backup(writer.client, command)
+                return await read_backup(writer.client, command)
             case BackUp():
-                report = self._telling(command.command_id)
-                return await self._stoppable(
+                report = self._progress_reporter(command.command_id)
+                return await self._run_until_stopped(
                     command.command_id, back_up(writer.client, command, report)
                 )
             case RestoreBackup():
-                report = self._telling(command.command_id)
-                return await self._stoppable(command.command_id, restore(writer, command, report))
+                report = self._progress_reporter(command.command_id)
+                return await self._run_until_stopped(
+                    command.command_id, restore(writer, command, report)
+                )
             case LinkObject():
                 change = ObjectChange(command.bucket, command.name, confirmed=command.confirmed)
                 target = ObjectLink(command.to_bucket, command.to_name)
                 return (await link_object(writer, change, target)).text, None
             case StopMoving():
-                if (task := self._moving.get(command.moving_id)) is not None:
+                if (task := self._transfer_tasks.get(command.moving_id)) is not None:
                     task.cancel()
                 return "it is stopped", None
             case _:
                 assert_never(command)
 
-    async def _stoppable(self, number: int, work: Coroutine[None, None, T]) -> T:
-        task = asyncio.create_task(work)
-        self._moving[number] = task
+    async def _run_until_stopped(
+        self, command_id: int, coroutine: Coroutine[None, None, _Result]
+    ) -> _Result:
+        task = asyncio.create_task(coroutine)
+        self._transfer_tasks[command_id] = task
         try:
             await asyncio.wait({task})
         finally:
-            # What is half-made is taken away before this ends.
+            # The task deletes an incomplete file or stream before it ends.
             task.cancel()
             await asyncio.wait({task})
-            del self._moving[number]
+            del self._transfer_tasks[command_id]
         if task.cancelled():
-            raise Refused("the transfer was stopped: nothing was kept")
+            raise ActionRefused("the transfer was stopped: nothing was kept")
         return task.result()
 
-    async def _put(self, writer: Writer, command: PutFile) -> tuple[str, object]:
-        path = user_path(command.file)
+    async def _put_file(self, writer: Writer, command: PutFile) -> tuple[str, object]:
+        path = expand_user_path(command.file)
         try:
-            with open_plain(path) as file:
-                whole_bytes = path.stat().st_size
+            with open_regular_file(path) as file:
+                total_bytes = path.stat().st_size
                 change = ObjectChange(command.bucket, command.name, confirmed=command.confirmed)
-                report = self._telling_of(command.command_id, whole_bytes)
-                changed = await put_object(writer, change, file, report, names_with_chunks)
+                report = self._file_progress_reporter(command.command_id, total_bytes)
+                change_result = await put_object(
+                    writer, change, file, report, find_names_with_chunks
+                )
         except OSError as error:
             raise UsageError(f"{command.file} cannot be read: {error.strerror}") from error
-        return changed.sentence, None
+        return change_result.sentence, None
 
-    async def _get(self, client: Client, command: GetFile) -> tuple[str, object]:
+    async def _get_file(self, client: Client, command: GetFile) -> tuple[str, object]:
         stored_object = await read_object(client, command.bucket, command.name)
-        target = _target(command.file, command.name)
-        report = self._telling_of(command.command_id, stored_object.size_bytes)
-        found = await save_object(
+        target = _target_path(command.file, command.name)
+        report = self._file_progress_reporter(command.command_id, stored_object.size_bytes)
+        saved_object = await save_object(
             client, stored_object, target, report, overwrites=command.overwrites
         )
-        size = bytes_text(found.size_bytes)
-        return f"{command.name}, {size}, {found.check_text}, in {target.absolute()}", None
+        size = bytes_text(saved_object.size_bytes)
+        return f"{command.name}, {size}, {saved_object.check_text}, in {target.absolute()}", None
 
-    def _telling_of(self, number: int, whole_bytes: int) -> Callable[[int], None]:
-        report = self._telling(number)
-        return lambda moved_bytes: report("", moved_bytes, whole_bytes)
+    def _file_progress_reporter(self, command_id: int, total_bytes: int) -> Callable[[int], None]:
+        report = self._progress_reporter(command_id)
+        return lambda moved_bytes: report("", moved_bytes, total_bytes)
 
-    def _telling(self, number: int) -> Callable[[str, int, int], None]:
-        told_s, reported_name = 0.0, ""
+    def _progress_reporter(self, command_id: int) -> Callable[[str, int, int], None]:
+        reported_s, reported_name = 0.0, ""
 
-        def tell(name: str, moved_bytes: int, whole_bytes: int) -> None:
-            nonlocal told_s, reported_name
+        def report(name: str, moved_bytes: int, total_bytes: int) -> None:
+            nonlocal reported_s, reported_name
             now_s = time.monotonic()
-            if now_s - told_s >= _TOLD_S or name != reported_name:
-                told_s, reported_name = now_s, name
+            if now_s - reported_s >= _REPORT_INTERVAL_S or name != reported_name:
+                reported_s, reported_name = now_s, name
                 now_us = time.time_ns() // 1000
-                self._answers.add(FileMoved(now_us, number, moved_bytes, whole_bytes, name))
+                self._viewer.add(FileMoved(now_us, command_id, moved_bytes, total_bytes, name))
 
-        return tell
+        return report
 
 
 async def back_up(
     client: Client, command: BackUp, report: Callable[[str, int, int], None]
 ) -> tuple[str, object]:
-    """Write a stream, or all of them, into a new folder; raises BackupError, and RequestFailed
-    when something is missing in what was written.
+    """Back up one stream, or all streams, into a new folder; return a sentence about it.
+
+    `report` gets (stream, bytes so far, total bytes). Raises BackupError, and RequestFailed if the
+    backup is incomplete.
     """
-    target, pace, left_out = user_path(command.folder), Pace(), list[str]()
+    target_folder, pace, left_out = expand_user_path(command.folder), Pace(), list[str]()
     if command.stream:
-        backups: Sequence[Written] = [
-            await back_up_stream(client, command.stream, target, pace, report, consumers=True)
+        backups: Sequence[WrittenBackup] = [
+            await back_up_stream(
+                client, command.stream, target_folder, pace, report, consumers=True
+            )
         ]
     else:
-        backups = await back_up_account(client, target, pace, report, left_out, consumers=True)
+        backups = await back_up_account(
+            client, target_folder, pace, report, left_out, consumers=True
+        )
     size = bytes_text(sum(backup.data_bytes for backup in backups))
-    summary = f"{counted(len(backups), 'stream')}: {size} in {target.absolute()}"
+    summary = f"{counted(len(backups), 'stream')}: {size} in {target_folder.absolute()}"
     if command.stream:
         consumers = consumers_text(backups[0])
         summary = f"{command.stream}: {state_text(backups[0].state)}, {consumers}; {size} in "
-        summary += str(target.absolute())
+        summary += str(target_folder.absolute())
     remarks = [backup.remark for backup in backups if backup.remark and backup.is_whole]
     summary = "; ".join([summary, *remarks])
     if problems := incomplete_texts(backups, left_out):
@@ -177,23 +194,25 @@ async def back_up(
     return summary, None
 
 
-async def look_at_backup(client: Client, command: LookAtBackup) -> tuple[str, object]:
-    """Read a backup folder and its checksums; return what it would restore. Raises BackupError."""
-    folder = user_path(command.folder).absolute()
+async def read_backup(client: Client, command: LookAtBackup) -> tuple[str, object]:
+    """Read a backup folder and its checksums; return its path and content. Raises BackupError."""
+    folder = expand_user_path(command.folder).absolute()
     backups = await asyncio.to_thread(read_backups, folder)
     rows = []
     for backup in backups:
         checksum_text = "checksums read" if backup.has_checksum else "without checksum"
-        known = backup.consumers is not None
+        has_consumers = backup.consumers is not None
         consumers = (
-            counted(len(backup.consumers or ()), "consumer") if known else "consumers unknown"
+            counted(len(backup.consumers or ()), "consumer")
+            if has_consumers
+            else "consumers unknown"
         )
         rows.append(
             BackupRow(backup.stream, f"{state_text(backup.state)}, {consumers}, {checksum_text}")
         )
-    existing_streams = await present(client, [backup.stream for backup in backups])
+    existing_streams = await find_existing(client, [backup.stream for backup in backups])
     name = name_to_type(backups, backups[0].stream)
-    left_out = await asyncio.to_thread(left_out_of, folder)
+    left_out = await asyncio.to_thread(read_left_out, folder)
     restore_requests = [RestoreRequest(backup, backup.stream) for backup in backups]
     loses = tuple(await restore_losses(client, restore_requests))
     return str(folder), BackupContent(
@@ -204,36 +223,38 @@ async def look_at_backup(client: Client, command: LookAtBackup) -> tuple[str, ob
 async def restore(
     writer: Writer, command: RestoreBackup, report: Callable[[str, int, int], None]
 ) -> tuple[str, object]:
-    """Create streams from a backup; raises Conflict, BackupError, Refused and the request
-    errors.
+    """Create streams from a backup; return a sentence about them.
+
+    `report` gets (stream, bytes so far, total bytes). Raises Conflict, BackupError, ActionRefused
+    and the request errors.
     """
-    backups = await asyncio.to_thread(read_backups, user_path(command.folder).absolute())
+    backups = await asyncio.to_thread(read_backups, expand_user_path(command.folder).absolute())
     if command.to_stream and len(backups) > 1:
         raise UsageError("only the backup of a single stream can be restored under another name")
     restore_requests = [
         RestoreRequest(backup, command.to_stream or backup.stream) for backup in backups
     ]
-    is_sure = command.confirmed == name_to_type(backups, restore_requests[0].name)
+    is_confirmed = command.confirmed == name_to_type(backups, restore_requests[0].name)
     restored_streams = list[RestoredStream]()
     try:
         await restore_all(
-            writer, restore_requests, Pace(), report, restored_streams, is_confirmed=is_sure
+            writer, restore_requests, Pace(), report, restored_streams, is_confirmed=is_confirmed
         )
     except asyncio.CancelledError as error:
         if restored_streams:
-            raise Refused(
-                f"the restore was stopped; restored before this: {_names(restored_streams)}"
+            raise ActionRefused(
+                f"the restore was stopped; restored before this: {_names_text(restored_streams)}"
             ) from error
         raise
     except NatstuiError as error:
         if restored_streams:
             raise RequestFailed(
-                f"{error}; restored before this: {_names(restored_streams)}"
+                f"{error}; restored before this: {_names_text(restored_streams)}"
             ) from error
         raise
-    parts = [restored_text(stream) for stream in restored_streams]
+    stream_texts = [restored_text(stream) for stream in restored_streams]
     text = (
-        parts[0]
+        stream_texts[0]
         if len(restored_streams) == 1
         else f"{counted(len(restored_streams), 'stream')} restored"
     )
@@ -242,23 +263,27 @@ async def restore(
     ), None
 
 
-def _names(streams: Sequence[RestoredStream]) -> str:
+def _names_text(streams: Sequence[RestoredStream]) -> str:
     return ", ".join(stream.name for stream in streams)
 
 
-def _target(file: str, name: str) -> Path:
-    """Return the file to write; in a folder it has the object's name in the store."""
-    path = user_path(file)
+def _target_path(file: str, name: str) -> Path:
+    """Return the path of the file to write; if `file` is a folder, a file `name` in it."""
+    path = expand_user_path(file)
     return path / file_name(Path(name).name) if path.is_dir() else path
 
 
-def _local(command: LookAtFile) -> LocalFile:
-    path = _target(command.file, command.name) if command.name else user_path(command.file)
+def _read_local_file(command: LookAtFile) -> LocalFile:
+    path = (
+        _target_path(command.file, command.name)
+        if command.name
+        else expand_user_path(command.file)
+    )
     try:
         if not path.is_file():
-            kind = "a folder" if path.is_dir() else "no file"
+            path_text = "a folder" if path.is_dir() else "no file"
             if path.exists():
-                raise UsageError(f"{command.file} is {kind}")
+                raise UsageError(f"{command.file} is {path_text}")
             return LocalFile(str(path.absolute()), False, 0, 0)
         status = path.stat()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Recording without a viewer: as a service, or around benchmarks."""
+"""Recording of a server without a viewer: as a service, or while a benchmark runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from natstui.config import Connection
 from natstui.config.settings import Settings
 from natstui.engine.live import watch_server
-from natstui.engine.process import started_of
+from natstui.engine.process import make_engine_started
 from natstui.engine.recording import EngineRecorder
 from natstui.errors import ConnectionFailed, SessionError
 from natstui.feed import Feed, Sink
@@ -26,35 +26,35 @@ from natstui.session.write.settings import RecorderSettings
 
 @dataclass(slots=True)
 class ConnectionLog:
-    """A sink that logs each change of the connection and each failed read in one sentence."""
+    """A sink that logs changes of the connection, and what cannot be read, as sentences."""
 
-    tell: Callable[[str], None]
+    log_line: Callable[[str], None]
     was_connected: bool = False
     reason: str = "natstui was stopped before it was connected"
     problem: str | None = None
 
     def add(self, record: Record) -> None:
-        """Log a record about the connection, or about what cannot be read."""
+        """Log a record if it is about the connection, or about something that cannot be read."""
         match record:
             case LinkChanged():
                 self.was_connected |= record.state == "connected"
                 self.reason = record.reason or self.reason
                 server = record.server_name or record.server_url or ""
-                self.tell(" ".join(filter(None, (record.state, server, record.reason))))
+                self.log_line(" ".join(filter(None, (record.state, server, record.reason))))
             case Unavailable():
-                self.tell(f"{record.what} cannot be read: {record.reason}")
+                self.log_line(f"{record.what} cannot be read: {record.reason}")
             case Restored():
-                self.tell(f"{record.what} can be read again")
+                self.log_line(f"{record.what} can be read again")
 
-    def change(self, change: RecordingChanged) -> None:
-        """Log a problem of the recorder, what it deleted because of a limit, and its end."""
+    def on_recording_change(self, change: RecordingChanged) -> None:
+        """Log a notice or a new problem of the recorder, and the end of the recording."""
         if change.notice is not None:
-            self.tell(change.notice)
+            self.log_line(change.notice)
         if change.reason != self.problem:
             self.problem = change.reason
-            self.tell(change.reason or "recording goes on")
+            self.log_line(change.reason or "recording continues")
         if not change.on:
-            self.tell(f"recorded {change.size_bytes} bytes into {change.folder}")
+            self.log_line(f"recorded {change.size_bytes} bytes into {change.folder}")
 
 
 async def record_server(
@@ -66,21 +66,20 @@ async def record_server(
     on_folder: Callable[[str], None],
     extra_sinks: Iterable[Sink] = (),
 ) -> None:
-    """Record until `stop` is set; continues after failures of the server or the disk.
+    """Record until `stop` is set; continue after failures of the server or the disk.
 
-    `extra_sinks` also receive every record.
-
-    Raises SessionError when the recording cannot begin or its end could not be written,
-    ConnectionFailed when there never was a connection.
+    `on_folder` gets the path of the recording, `extra_sinks` receive every record. Raises
+    SessionError if the recording cannot begin or is not complete, and ConnectionFailed if there
+    was never a connection.
     """
-    recorder = EngineRecorder(recording.sessions, lambda _name: recording, log.change)
+    recorder = EngineRecorder(recording.sessions, lambda _name: recording, log.on_recording_change)
     feed = Feed([recorder, log, *extra_sinks])
-    # Before the folder is made, so that its first line knows who records.
-    feed.add(started_of(settings, connection))
-    recorder.prepare()
+    # Before the folder is created, so that its first line names the recording engine.
+    feed.add(make_engine_started(settings, connection))
+    recorder.seal_unfinished_sessions()
     on_folder(str(recorder.start(recording.name).folder))
     try:
-        await _watch(settings, connection, feed, stop)
+        await _poll_until_stopped(settings, connection, feed, stop)
     finally:
         await recorder.close()
     if not log.was_connected:
@@ -89,49 +88,49 @@ async def record_server(
         raise SessionError(f"not everything was recorded: {log.problem}")
 
 
-async def _watch(
+async def _poll_until_stopped(
     settings: Settings, connection: Connection, feed: Feed, stop: asyncio.Event
 ) -> None:
-    """Poll a server until `stop` is set."""
+    """Poll a server into the feed until `stop` is set."""
     monitor = settings.monitor
-    control, requests_per_s = PollControl(monitor.interval_s), monitor.max_requests_per_s
-    works = {
+    poll_control, requests_per_s = PollControl(monitor.interval_s), monitor.max_requests_per_s
+    tasks = {
         asyncio.ensure_future(stop.wait()),
         asyncio.ensure_future(
             watch_server(
                 connection,
-                control,
+                poll_control,
                 feed,
                 requests_per_s,
                 lambda _client: None,
-                connections=settings.session.connections,
+                polls_connections=settings.session.connections,
             )
         ),
     }
-    done, pending = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
-    for work in pending:
-        work.cancel()
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
     await asyncio.wait(pending)
-    for work in done:
-        work.result()
+    for task in done:
+        task.result()
 
 
-_FIRST_POLL_S = 5.0
+_FIRST_POLL_TIMEOUT_S = 5.0
 
 
 class _FirstPoll:
-    """A sink that sets an event when the first poll is received."""
+    """A sink that sets an event at the first snapshot."""
 
     def __init__(self) -> None:
-        self.came = asyncio.Event()
+        self.arrived = asyncio.Event()
 
     def add(self, record: Record) -> None:
         if isinstance(record, Snapshot):
-            self.came.set()
+            self.arrived.set()
 
 
-class RecordedRuns:
-    """Records every repetition of a benchmark in one session; its `feed` receives the records."""
+class BenchmarkRecorder:
+    """Records all repetitions of a benchmark in one session; add their records to its `feed`."""
 
     def __init__(
         self,
@@ -141,51 +140,57 @@ class RecordedRuns:
         report: Callable[[str], None],
         viewer: Sink,
     ) -> None:
-        """Begin a session; `report` gets each problem of the recorder, `viewer` also gets every
-        record.
+        """Begin a session; `viewer` also receives every record, `report` the recorder's problems.
 
-        Raises SessionError when it cannot begin.
+        Raises SessionError if the session cannot begin.
         """
         sessions = sessions_folder(settings.session)
         self._settings, self._connection = settings, connection
         self._recorder = EngineRecorder(
-            sessions, lambda name: RecorderSettings(sessions, name), ConnectionLog(report).change
+            sessions,
+            lambda name: RecorderSettings(sessions, name),
+            ConnectionLog(report).on_recording_change,
         )
         self.feed = Feed([self._recorder, viewer])
-        self.feed.add(started_of(settings, connection))
-        self._recorder.prepare()
+        self.feed.add(make_engine_started(settings, connection))
+        self._recorder.seal_unfinished_sessions()
         self.folder: Path = self._recorder.start(name).folder
         """The folder of the session."""
 
     @asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
-        """Poll the server inside the block; the first poll is over when it begins."""
-        monitor, first = self._settings.monitor, _FirstPoll()
-        control, requests_per_s = PollControl(monitor.interval_s), monitor.max_requests_per_s
+    async def poll_server(self) -> AsyncIterator[None]:
+        """Poll the server inside the block, which begins after the first poll, or after 5 s."""
+        monitor, first_poll = self._settings.monitor, _FirstPoll()
+        poll_control, requests_per_s = PollControl(monitor.interval_s), monitor.max_requests_per_s
         watch_task = watch_server(
             self._connection,
-            control,
+            poll_control,
             self.feed,
             requests_per_s,
             lambda _client: None,
-            connections=self._settings.session.connections,
+            polls_connections=self._settings.session.connections,
         )
-        self.feed.join(first)
-        watch, poll = asyncio.ensure_future(watch_task), asyncio.ensure_future(first.came.wait())
+        self.feed.add_sink(first_poll)
+        watch_future, poll_future = (
+            asyncio.ensure_future(watch_task),
+            asyncio.ensure_future(first_poll.arrived.wait()),
+        )
         try:
-            # When the server does not answer, the benchmark itself reports it.
+            # If the server does not reply, the benchmark itself reports it.
             await asyncio.wait(
-                (watch, poll), timeout=_FIRST_POLL_S, return_when=asyncio.FIRST_COMPLETED
+                (watch_future, poll_future),
+                timeout=_FIRST_POLL_TIMEOUT_S,
+                return_when=asyncio.FIRST_COMPLETED,
             )
             yield
         finally:
-            self.feed.leave(first)
-            watch.cancel()
-            poll.cancel()
-            await asyncio.wait((watch, poll))
-        if not watch.cancelled():
-            watch.result()
+            self.feed.remove_sink(first_poll)
+            watch_future.cancel()
+            poll_future.cancel()
+            await asyncio.wait((watch_future, poll_future))
+        if not watch_future.cancelled():
+            watch_future.result()
 
     def close(self) -> None:
-        """Seal the session and end it."""
+        """Complete the session."""
         asyncio.run(self._recorder.close())

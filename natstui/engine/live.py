@@ -1,4 +1,4 @@
-"""The live sources of an engine: the connection, the poller and the server's announcements."""
+"""The live sources of an engine: the connection, the poller, and readers of events and servers."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from collections.abc import Callable, Coroutine
 from natstui.clean import clean_line
 from natstui.config import Connection
 from natstui.errors import (
+    ActionRefused,
     AuthenticationFailed,
     ConnectionFailed,
+    ConnectionLost,
     PermissionDenied,
-    Refused,
     RequestFailed,
-    ServerGone,
 )
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.link import OnLink
-from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.events.subscriptions import read_events
 from natstui.jetstream.managing.silences import follow_silences
 from natstui.jetstream.polling.bulk.account import poll_account
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
-from natstui.jetstream.system.bulk import BulkAnswers
+from natstui.jetstream.system.bulk import JszSource
 from natstui.jetstream.system.watching import watch_clients, watch_servers
-from natstui.model.live.permissions import only_watched
+from natstui.model.live.permissions import read_only_account_text
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.managing import ManagingCommand, ReadJournal, SaveTemplate
 from natstui.model.records.messages import StopTail
@@ -34,104 +34,111 @@ from natstui.model.records.record import EngineCommand, Unavailable
 from natstui.model.records.system import ReadServers, StopReadingClients
 from natstui.model.records.tap import StopTap
 
-_RETRY_S = 1.0
-_RETRY_REFUSED_S = 3.0
+_RETRY_DELAY_S = 1.0
+_RETRY_DELAY_REFUSED_S = 3.0
 _USER_INFO = "USER.INFO"
 
 
 async def watch_server(
     connection: Connection,
-    control: PollControl,
+    poll_control: PollControl,
     sink: Sink,
     requests_per_s: float | None,
     on_client: Callable[[Client], None],
     *,
-    connections: bool = False,
+    polls_connections: bool = False,
 ) -> None:
-    """Connect, for as long as it takes, then poll and listen until cancelled.
+    """Connect, retrying without limit, then poll and read events until cancelled.
 
-    `on_client` gets the connection once there is one; `connections` adds the clients' connections
-    one by one. Raises UsageError for a connection that cannot even be tried.
+    `on_client` gets the connection when it is open; with `polls_connections` each connection of a
+    client is read, too. Raises UsageError for an invalid connection.
     """
-    on_connected: list[Callable[[], None]] = []
+    callbacks: list[Callable[[], None]] = []
 
     def on_link(change: LinkChanged) -> None:
         sink.add(change)
         if change.state == "connected":
-            for call in on_connected:
-                call()
+            for callback in callbacks:
+                callback()
 
-    # Outside the group, which would wrap the error of a connection that cannot be tried.
+    # Outside the group, which would wrap the error of an invalid connection.
     client = await _connect(connection, sink, on_link)
     try:
         on_client(client)
         async with asyncio.TaskGroup() as tasks:
 
-            def connected_again() -> None:
-                control.poll_soon()
+            def on_reconnected() -> None:
+                poll_control.poll_soon()
                 tasks.create_task(_report_permissions(client, sink))
 
-            on_connected.append(connected_again)
+            callbacks.append(on_reconnected)
             try:
                 tasks.create_task(_report_permissions(client, sink))
-                works = beside_polling(client, sink, requests_per_s, connections=connections)
-                for work in works:
-                    tasks.create_task(work)
-                await polling(client, control, sink, requests_per_s)
+                readers = background_readers(
+                    client, sink, requests_per_s, polls_connections=polls_connections
+                )
+                for reader in readers:
+                    tasks.create_task(reader)
+                await make_poller(client, poll_control, sink, requests_per_s)
             finally:
-                on_connected.clear()
+                callbacks.clear()
     finally:
         await client.close()
 
 
-def polling(
-    client: Client, control: PollControl, sink: Sink, requests_per_s: float | None
+def make_poller(
+    client: Client, poll_control: PollControl, sink: Sink, requests_per_s: float | None
 ) -> Coroutine[None, None, None]:
-    """Poll the connection's own account, or the other account that it names, until cancelled."""
-    bulk = BulkAnswers(client)
+    """Return the coroutine that polls until cancelled.
+
+    It polls the connection's own account, or the other account that the connection names.
+    """
+    jsz_source = JszSource(client)
     if client.connection.account is not None:
-        return poll_account(client, control, sink, bulk)
-    return poll(client, control, sink, requests_per_s, bulk)
+        return poll_account(client, poll_control, sink, jsz_source)
+    return poll(client, poll_control, sink, requests_per_s, jsz_source)
 
 
-def beside_polling(
+def background_readers(
     client: Client,
     sink: Sink,
     requests_per_s: float | None = None,
     *,
-    connections: bool = False,
+    polls_connections: bool = False,
 ) -> list[Coroutine[None, None, None]]:
-    """Return what runs beside the poller until cancelled: advisories and servers; none of another
-    account.
+    """Return the coroutines that run beside the poller until cancelled.
+
+    They read servers, and in the connection's own account also events, silences and clients.
     """
     if client.connection.account is not None:
         return [watch_servers(client, sink, requests_per_s)]
     return [
-        listen(client, sink),
+        read_events(client, sink),
         follow_silences(client, sink),
         watch_servers(client, sink, requests_per_s),
-        watch_clients(client, sink, connections=connections),
+        watch_clients(client, sink, connections=polls_connections),
     ]
 
 
-_OF_NO_ACCOUNT = ReadServers | ReadJournal | SaveTemplate | StopTail | StopTap | StopReadingClients
+_COMMANDS_WITHOUT_ACCOUNT = (
+    ReadServers | ReadJournal | SaveTemplate | StopTail | StopTap | StopReadingClients
+)
 """Commands that need no account: they read servers or local files, or stop something."""
 
 
 def refuse_for_other_account(
     connection: Connection, command: EngineCommand | ManagingCommand
 ) -> None:
-    """Raise Refused for a command to another account than the connection's: it would reach our
-    own.
+    """Raise ActionRefused for a command if the connection names another account.
+
+    The command would be executed in the connection's own account.
     """
-    if connection.account is not None and not isinstance(command, _OF_NO_ACCOUNT):
-        raise Refused(only_watched(clean_line(connection.account)))
+    if connection.account is not None and not isinstance(command, _COMMANDS_WITHOUT_ACCOUNT):
+        raise ActionRefused(read_only_account_text(clean_line(connection.account)))
 
 
 async def _connect(connection: Connection, sink: Sink, on_link: OnLink) -> Client:
-    """Retry until there is a connection, and return it; report each new reason why there is
-    none.
-    """
+    """Connect, retrying without limit, and return the client; report each new error."""
     sink.add(LinkChanged(_now_us(), "connecting", None))
     reason = None
     while True:
@@ -142,17 +149,17 @@ async def _connect(connection: Connection, sink: Sink, on_link: OnLink) -> Clien
                 reason = str(error)
                 sink.add(LinkChanged(_now_us(), "failed", reason))
             is_refused = isinstance(error, AuthenticationFailed)
-        await asyncio.sleep(_RETRY_REFUSED_S if is_refused else _RETRY_S)
+        await asyncio.sleep(_RETRY_DELAY_REFUSED_S if is_refused else _RETRY_DELAY_S)
 
 
 async def _report_permissions(client: Client, sink: Sink) -> None:
-    """Report the user's permissions, or that the server does not show them."""
+    """Add a record of the user's permissions, or of the reason why they cannot be read."""
     if client.connection.account is not None:
-        # It says nothing of another account.
+        # The permissions say nothing about another account.
         return
     try:
         sink.add(await client.permissions())
-    except (RequestFailed, ServerGone) as error:
+    except (RequestFailed, ConnectionLost) as error:
         denied_subject = error.subject if isinstance(error, PermissionDenied) else None
         sink.add(Unavailable(_now_us(), _USER_INFO, str(error), denied_subject))
 

@@ -1,7 +1,7 @@
-"""Commands as lines on stdin, records as lines on stdout.
+"""Reads commands as lines from stdin, and writes records as lines to stdout.
 
-For a slow reader, replaced snapshots are dropped first and then the oldest announcements; nothing
-else. The engine ends with its stdin.
+For a slow reader, replaced snapshots are dropped, and then the oldest events; nothing else. The
+engine ends with its stdin.
 """
 
 from __future__ import annotations
@@ -20,20 +20,18 @@ from natstui.model.records.listening import Listened
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
 from natstui.output import write_all
 
-_LONGEST_LINE_BYTES = 64 * 1024 * 1024
-MOST_WAITING_LINES = 100
-"""Commands that are read from stdin and not executed yet, at most; further ones wait in the pipe.
-"""
+_MAX_LINE_BYTES = 64 * 1024 * 1024
+MAX_WAITING_LINES = 100
+"""Maximum of commands that are read from stdin and not executed; others wait in the pipe."""
 
 
-def lines_of(fd: int) -> Iterator[bytes]:
-    """Yield the lines of a descriptor until it ends, or until one is longer than 64 MiB or than
-    the memory there is.
+def read_lines(fd: int) -> Iterator[bytes]:
+    """Yield the lines of a descriptor until its end, or until a line longer than 64 MiB.
 
-    It reads with os.read, which works for pipes, terminals and files alike.
+    It also ends without memory for a line. os.read works for pipes, terminals and files alike.
     """
     buffer = bytearray()
-    while (data := os.read(fd, 65536)) and len(buffer) < _LONGEST_LINE_BYTES:
+    while (data := os.read(fd, 65536)) and len(buffer) < _MAX_LINE_BYTES:
         try:
             buffer += data
         except MemoryError:
@@ -44,39 +42,42 @@ def lines_of(fd: int) -> Iterator[bytes]:
 
 
 class LineReader:
-    """Reads lines of a descriptor in a thread, for the running loop; the thread waits for room.
+    """Reads lines of a descriptor in a thread, for the running event loop.
 
-    A reader blocked in it does not keep the interpreter from ending.
+    The thread pauses while 100 lines are queued. A blocked read does not keep the interpreter from
+    ending.
     """
 
     def __init__(self, fd: int, on_end: Callable[[], None]) -> None:
         """Start the thread; `on_end` is called in the loop after the last line."""
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()
-        self._room = threading.Semaphore(MOST_WAITING_LINES)
+        self._free_slots = threading.Semaphore(MAX_WAITING_LINES)
         self._loop = asyncio.get_running_loop()
-        threading.Thread(target=self._read, args=(fd, on_end), name="stdin", daemon=True).start()
+        threading.Thread(
+            target=self._read_into_queue, args=(fd, on_end), name="stdin", daemon=True
+        ).start()
 
     async def get(self) -> bytes:
         """Return the next line, waiting for it; empty at the end."""
         line = await self._lines.get()
-        self._room.release()
+        self._free_slots.release()
         return line
 
-    def _read(self, fd: int, on_end: Callable[[], None]) -> None:
-        for line in lines_of(fd):
-            self._room.acquire()
-            self._call(self._lines.put_nowait, line)
-        self._call(on_end)
+    def _read_into_queue(self, fd: int, on_end: Callable[[], None]) -> None:
+        for line in read_lines(fd):
+            self._free_slots.acquire()
+            self._call_in_loop(self._lines.put_nowait, line)
+        self._call_in_loop(on_end)
 
-    def _call(self, callback: Callable[..., None], *arguments: bytes) -> None:
+    def _call_in_loop(self, callback: Callable[..., None], *arguments: bytes) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(callback, *arguments)
 
 
-_BACKLOG_BYTES = 64 * 1024 * 1024
-_PARTS_BYTES = 16 * 1024 * 1024
-"""Limit of all waiting snapshots that each have a part of the rows."""
-_AT_ONCE_BYTES = 64 * 1024
+_MAX_BACKLOG_BYTES = 64 * 1024 * 1024
+_MAX_PARTIAL_BYTES = 16 * 1024 * 1024
+"""Limit of the size of all queued partial snapshots, which have a part of the rows each."""
+_BATCH_BYTES = 64 * 1024
 _EVENTS = "events"
 
 
@@ -87,112 +88,107 @@ class _Entry:
 
 
 class LineWriter:
-    """A sink that writes in a thread of its own, so that a stalled reader blocks nobody.
+    """A sink that writes records in a thread of its own, so that a slow reader does not block.
 
-    A waiting snapshot is dropped when a newer one has all rows; partial ones wait together, up to
-    16 MiB, as each row comes again only in the next round. Of the listening screen's updates, only
-    the newest is kept. Beyond 64 MiB of backlog the oldest announcements are dropped, which
-    Unavailable("events") reports.
+    A complete snapshot replaces all queued ones. Partial snapshots stay queued, up to 16 MiB: then
+    the oldest is dropped. Of the updates of the listening screen only the newest stays queued.
+    Beyond 64 MiB of backlog the oldest events are dropped, which Unavailable("events") reports.
     """
 
     def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
-        """Write to a file descriptor; `on_broken` is called in the thread when its reader has
-        closed.
-        """
+        """Start the thread; it calls `on_broken` when the descriptor has no reader any more."""
         self._fd = fd
         self._on_broken = on_broken
         self._entries: deque[_Entry] = deque()
-        self._droppable: deque[_Entry] = deque()
+        self._events: deque[_Entry] = deque()
         self._snapshots: deque[_Entry] = deque()
         self._snapshots_bytes = 0
-        self._listened: _Entry | None = None
+        self._listening_update: _Entry | None = None
         self._backlog_bytes = 0
-        self._dropping = False
-        self._closing = False
-        self._changed = threading.Condition()
+        self._has_reported_drop = False
+        self._is_closing = False
+        self._change_condition = threading.Condition()
         self._thread = threading.Thread(target=self._write, name="stdout", daemon=True)
         self._thread.start()
 
     def add(self, record: Record) -> None:
         """Queue a record for writing; returns at once."""
         entry = _Entry(encode_record(record))
-        with self._changed:
+        with self._change_condition:
             if isinstance(record, Snapshot):
-                self._replace(record, entry)
+                self._add_snapshot(record, entry)
             elif isinstance(record, Listened):
-                self._drop(self._listened)
-                self._listened = entry
+                self._drop_entry(self._listening_update)
+                self._listening_update = entry
             elif isinstance(record, Advisory | AckSample):
-                self._droppable.append(entry)
-            self._append(entry)
-            self._bound()
-            self._changed.notify()
+                self._events.append(entry)
+            self._append_entry(entry)
+            self._drop_oldest_events()
+            self._change_condition.notify()
 
     def close(self, timeout_s: float) -> None:
-        """Write what is waiting, for at most `timeout_s`, and end."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify()
+        """Write the backlog, for at most `timeout_s`, and end the thread."""
+        with self._change_condition:
+            self._is_closing = True
+            self._change_condition.notify()
         self._thread.join(timeout_s)
 
-    def _append(self, entry: _Entry) -> None:
+    def _append_entry(self, entry: _Entry) -> None:
         self._entries.append(entry)
         self._backlog_bytes += len(entry.line)
 
-    def _replace(self, newer: Snapshot, entry: _Entry) -> None:
-        """Drop the waiting snapshots that a newer one replaces, and partial ones above the
-        limit.
-        """
+    def _add_snapshot(self, newer: Snapshot, entry: _Entry) -> None:
+        """Note a queued snapshot; drop those it replaces, and partial ones above the limit."""
         is_complete = newer.streams_complete and newer.consumers_complete
         self._snapshots_bytes += len(entry.line)
-        while self._snapshots and (is_complete or self._snapshots_bytes > _PARTS_BYTES):
+        while self._snapshots and (is_complete or self._snapshots_bytes > _MAX_PARTIAL_BYTES):
             oldest = self._snapshots.popleft()
             self._snapshots_bytes -= len(oldest.line)
-            self._drop(oldest)
+            self._drop_entry(oldest)
         self._snapshots.append(entry)
 
-    def _drop(self, entry: _Entry | None) -> None:
+    def _drop_entry(self, entry: _Entry | None) -> None:
         if entry is not None:
             self._backlog_bytes -= len(entry.line)
             entry.line = b""
 
-    def _bound(self) -> None:
-        """Drop the oldest announcements of a backlog above the limit, and report it once."""
-        while self._backlog_bytes > _BACKLOG_BYTES and self._droppable:
-            self._drop(self._droppable.popleft())
-            if not self._dropping:
-                self._dropping = True
+    def _drop_oldest_events(self) -> None:
+        """Drop the oldest events of a backlog above the limit, and report it once."""
+        while self._backlog_bytes > _MAX_BACKLOG_BYTES and self._events:
+            self._drop_entry(self._events.popleft())
+            if not self._has_reported_drop:
+                self._has_reported_drop = True
                 reason = "the screen was too slow: the oldest events were left out"
                 report = Unavailable(time.time_ns() // 1000, _EVENTS, reason)
-                self._append(_Entry(encode_record(report)))
+                self._append_entry(_Entry(encode_record(report)))
 
-    def _take(self) -> bytes:
-        """Wait for queued lines and return a batch of them; empty at the end."""
-        with self._changed:
-            while not self._entries and not self._closing and not self._dropping:
-                self._changed.wait()
-            if not self._entries and self._dropping:
-                self._dropping = False
+    def _next_batch(self) -> bytes:
+        """Return the next queued lines, waiting for them; empty at the end."""
+        with self._change_condition:
+            while not self._entries and not self._is_closing and not self._has_reported_drop:
+                self._change_condition.wait()
+            if not self._entries and self._has_reported_drop:
+                self._has_reported_drop = False
                 report = Restored(time.time_ns() // 1000, _EVENTS)
-                self._append(_Entry(encode_record(report)))
+                self._append_entry(_Entry(encode_record(report)))
             lines: list[bytes] = []
-            taken_bytes = 0
-            while self._entries and taken_bytes < _AT_ONCE_BYTES:
+            batch_bytes = 0
+            while self._entries and batch_bytes < _BATCH_BYTES:
                 entry = self._entries.popleft()
                 self._backlog_bytes -= len(entry.line)
                 if self._snapshots and entry is self._snapshots[0]:
                     self._snapshots_bytes -= len(self._snapshots.popleft().line)
-                elif entry is self._listened:
-                    self._listened = None
-                if self._droppable and entry is self._droppable[0]:
-                    self._droppable.popleft()
+                elif entry is self._listening_update:
+                    self._listening_update = None
+                if self._events and entry is self._events[0]:
+                    self._events.popleft()
                 lines.append(entry.line)
-                taken_bytes += len(entry.line)
+                batch_bytes += len(entry.line)
             return b"".join(lines)
 
     def _write(self) -> None:
         try:
-            while (data := self._take()) or not self._closing:
+            while (data := self._next_batch()) or not self._is_closing:
                 write_all(self._fd, data)
         except OSError:
             self._on_broken()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from natstui import __version__
 from natstui.config import Connection
 from natstui.config.settings import Settings
-from natstui.defects import contained
+from natstui.defects import report_defects
 from natstui.engine.pipes import LineReader, LineWriter
 from natstui.engine.stopping import ending_signals
 from natstui.errors import NatstuiError
@@ -29,31 +29,33 @@ from natstui.model.records.record import EngineCommand, EngineStarted, Record
 from natstui.model.records.recording import RecordingChanged
 
 if TYPE_CHECKING:
-    from natstui.engine.analyzing import Analyzing
-    from natstui.engine.benchmarking import Benchmarking
+    from natstui.engine.analyzing import AnalysisRunner
+    from natstui.engine.benchmarking import BenchmarkRunner
     from natstui.engine.commands import Commands
     from natstui.engine.recording import EngineRecorder
     from natstui.jetstream.connection.client import Client
 
 _STDIN, _STDOUT = 0, 1
-_LAST_WORDS_S = 1.0
-_COMMANDS_WAIT_S = 0.3
-"""How long the first commands wait for the first rows of the first poll."""
+_CLOSE_TIMEOUT_S = 1.0
+_FIRST_ROWS_TIMEOUT_S = 0.3
+"""Maximum time for which the first commands wait for the first rows."""
 
 
-def run_engine(settings: Settings, connection: Connection, unfinished: Path | None = None) -> None:
-    """Run until stdin ends, stdout has no reader, or a signal to end comes.
+def run_engine(
+    settings: Settings, connection: Connection, unfinished_recording_folder: Path | None = None
+) -> None:
+    """Run an engine until stdin ends, stdout has no reader, or an ending signal is received.
 
-    `unfinished` is the recording of a killed engine, to be continued. Raises UsageError for a
-    connection that cannot be tried.
+    `unfinished_recording_folder` is the recording of a killed engine, which is continued. Raises
+    UsageError for an invalid connection.
     """
     with asyncio.Runner() as runner:
-        runner.run(_Engine(settings, connection, unfinished).run())
+        runner.run(_Engine(settings, connection, unfinished_recording_folder).run())
 
 
-def started_of(settings: Settings, connection: Connection) -> EngineStarted:
+def make_engine_started(settings: Settings, connection: Connection) -> EngineStarted:
     """Return the first record of an engine."""
-    viewer = settings.viewer
+    viewer_settings = settings.viewer
     return EngineStarted(
         at_us=time.time_ns() // 1000,
         natstui_version=__version__,
@@ -62,10 +64,10 @@ def started_of(settings: Settings, connection: Connection) -> EngineStarted:
         read_only=connection.read_only,
         production=connection.production,
         interval_s=settings.monitor.interval_s,
-        theme=viewer.theme,
-        ascii_only=viewer.ascii,
-        mouse=viewer.mouse,
-        keys=viewer.keys,
+        theme=viewer_settings.theme,
+        ascii_only=viewer_settings.ascii,
+        mouse=viewer_settings.mouse,
+        keys=viewer_settings.keys,
         colour=connection.colour,
         account=connection.account,
     )
@@ -73,14 +75,14 @@ def started_of(settings: Settings, connection: Connection) -> EngineStarted:
 
 class _Engine:
     def __init__(
-        self, settings: Settings, connection: Connection, unfinished: Path | None
+        self, settings: Settings, connection: Connection, unfinished_recording_folder: Path | None
     ) -> None:
         self._settings = settings
-        self._unfinished = unfinished
+        self._unfinished_recording_folder = unfinished_recording_folder
         self._connection = connection
         self._client: Client | None = None
         self._stop = asyncio.Event()
-        self._benchmarking: Benchmarking | None = None
+        self._benchmark_runner: BenchmarkRunner | None = None
         self._commands: Commands | None = None
 
     async def run(self) -> None:
@@ -88,20 +90,25 @@ class _Engine:
         writer = LineWriter(_STDOUT, lambda: self._stop_from_thread(loop))
         feed = Feed([writer])
         # Sent before anything slow is imported: the viewer cannot draw its screen without it.
-        engine_started = started_of(self._settings, self._connection)
+        engine_started = make_engine_started(self._settings, self._connection)
         feed.add(engine_started)
-        for number in ending_signals():
-            loop.add_signal_handler(number, self._stop.set)
+        for signal_number in ending_signals():
+            loop.add_signal_handler(signal_number, self._stop.set)
         lines = LineReader(_STDIN, self._stop.set)
         try:
-            await self._work(feed, writer, lines, self._recorder(engine_started, feed, writer))
+            await self._run_tasks(
+                feed, writer, lines, self._add_recorder(engine_started, feed, writer)
+            )
         finally:
-            writer.close(_LAST_WORDS_S)
+            writer.close(_CLOSE_TIMEOUT_S)
 
-    def _recorder(
+    def _add_recorder(
         self, engine_started: EngineStarted, feed: Feed, writer: LineWriter
     ) -> EngineRecorder:
-        """Add a recorder to the feed; it reports to the viewer from its own thread."""
+        """Add a recorder to the feed, and return it; start a recording if the settings want one.
+
+        It reports to the viewer from its own thread.
+        """
         from natstui.engine.recording import EngineRecorder
         from natstui.session.library import sessions_folder
         from natstui.session.write.settings import RecorderSettings
@@ -109,22 +116,24 @@ class _Engine:
         folder = sessions_folder(self._settings.session)
         recorder = EngineRecorder(folder, lambda name: RecorderSettings(folder, name), writer.add)
         recorder.add(engine_started)
-        feed.join(recorder, first=True)
-        is_resumed = self._unfinished is not None and _resume(recorder, self._unfinished, writer)
+        feed.add_sink(recorder, first=True)
+        is_resumed = self._unfinished_recording_folder is not None and _resume_recording(
+            recorder, self._unfinished_recording_folder, writer
+        )
         if self._settings.session.record and not is_resumed:
-            _start(recorder, writer)
+            _start_recording(recorder, writer)
         return recorder
 
-    async def _bench(self, feed: Feed) -> Benchmarking:
-        """Return the benchmark commands, importing their module at the first use."""
-        if self._benchmarking is None:
+    async def _load_benchmark_runner(self, feed: Feed) -> BenchmarkRunner:
+        """Return the runner of benchmarks; its module is imported at the first call."""
+        if self._benchmark_runner is None:
             # In a thread: numpy takes longer to import than the loop may be blocked.
             module = await asyncio.to_thread(import_module, "natstui.engine.benchmarking")
             runs_folder = self._settings.benchmark.folder
-            self._benchmarking = module.Benchmarking(self._connection, feed, runs_folder)
-        return self._benchmarking
+            self._benchmark_runner = module.BenchmarkRunner(self._connection, feed, runs_folder)
+        return self._benchmark_runner
 
-    async def _work(
+    async def _run_tasks(
         self,
         feed: Feed,
         writer: LineWriter,
@@ -136,40 +145,42 @@ class _Engine:
         from natstui.jetstream.polling.control import PollControl
 
         monitor = self._settings.monitor
-        control = PollControl(monitor.interval_s)
+        poll_control = PollControl(monitor.interval_s)
 
-        def make_commands(kind: type[Commands]) -> Commands:
-            async def bench(command: BenchmarkCommand) -> Benchmarking:
+        def make_commands(commands_class: type[Commands]) -> Commands:
+            async def load_runner(command: BenchmarkCommand) -> BenchmarkRunner:
                 refuse_for_other_account(self._connection, command)
-                return await self._bench(feed)
+                return await self._load_benchmark_runner(feed)
 
-            return kind(control, feed, lambda: self._client, recorder, writer, bench)
+            return commands_class(
+                poll_control, feed, lambda: self._client, recorder, writer, load_runner
+            )
 
-        works = {
+        tasks = {
             asyncio.ensure_future(self._stop.wait()),
-            asyncio.ensure_future(self._execute(make_commands, feed, writer, lines)),
+            asyncio.ensure_future(self._execute_commands(make_commands, feed, writer, lines)),
             asyncio.ensure_future(
                 watch_server(
                     self._connection,
-                    control,
+                    poll_control,
                     feed,
                     monitor.max_requests_per_s,
-                    self._keep_client,
-                    connections=self._settings.session.connections,
+                    self._store_client,
+                    polls_connections=self._settings.session.connections,
                 )
             ),
         }
-        done, pending = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
-        for work in pending:
-            work.cancel()
+        done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
         await asyncio.wait(pending)
         if self._commands is not None:
             await self._commands.close()
         await recorder.close()
-        for work in done:
-            work.result()
+        for task in done:
+            task.result()
 
-    async def _execute(
+    async def _execute_commands(
         self,
         make_commands: Callable[[type[Commands]], Commands],
         feed: Feed,
@@ -177,58 +188,61 @@ class _Engine:
         lines: LineReader,
     ) -> None:
         """Execute the commands of the viewer, after it has its first rows."""
-        news = _News()
-        feed.join(news)
-        # What commands need takes as long to import as the first poll takes altogether.
+        first_rows = _FirstRows()
+        feed.add_sink(first_rows)
+        # Importing the commands takes as long as the entire first poll.
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_COMMANDS_WAIT_S):
-                await news.came.wait()
-        feed.leave(news)
+            async with asyncio.timeout(_FIRST_ROWS_TIMEOUT_S):
+                await first_rows.arrived.wait()
+        feed.remove_sink(first_rows)
         module = await asyncio.to_thread(import_module, "natstui.engine.commands")
         self._commands = make_commands(module.Commands)
-        analyzing = self._analyzing(writer)
-        # One command does not wait for the answer to another.
+        analysis_runner = self._make_analysis_runner(writer)
+        # One command does not wait for the reply to another.
         async with asyncio.TaskGroup() as tasks:
             while True:
                 try:
                     command = decode_command(await lines.get())
                 except BadLine as error:
-                    _complain(str(error))
+                    _print_error(str(error))
                     continue
                 if isinstance(command, AnalysisCommand):
-                    with contained("the analysis", _complain):
-                        analyzing.execute(command)
+                    with report_defects("the analysis", _print_error):
+                        analysis_runner.execute(command)
                 else:
-                    tasks.create_task(_execute_one(self._commands, command))
+                    tasks.create_task(_execute_command(self._commands, command))
 
-    def _analyzing(self, writer: LineWriter) -> Analyzing:
-        from natstui.engine.analyzing import Analyzing
+    def _make_analysis_runner(self, writer: LineWriter) -> AnalysisRunner:
+        from natstui.engine.analyzing import AnalysisRunner
         from natstui.session.library import sessions_folder
 
-        return Analyzing(sessions_folder(self._settings.session), writer)
+        return AnalysisRunner(sessions_folder(self._settings.session), writer)
 
     def _stop_from_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         if not loop.is_closed():
             loop.call_soon_threadsafe(self._stop.set)
 
-    def _keep_client(self, client: Client) -> None:
+    def _store_client(self, client: Client) -> None:
         self._client = client
 
 
-class _News:
-    """A sink that sets an event when the first rows, or the reason for their absence, are sent."""
+class _FirstRows:
+    """A sink that sets an event at the first snapshot, or when the connection is refused."""
 
     def __init__(self) -> None:
-        self.came = asyncio.Event()
+        self.arrived = asyncio.Event()
 
     def add(self, record: Record) -> None:
         is_refused = isinstance(record, LinkChanged) and record.state == "failed"
         if is_refused or isinstance(record, Snapshot):
-            self.came.set()
+            self.arrived.set()
 
 
-def _resume(recorder: EngineRecorder, folder: Path, viewer: Sink) -> bool:
-    """Continue the recording of a killed engine; return whether it worked, and report why not."""
+def _resume_recording(recorder: EngineRecorder, folder: Path, viewer: Sink) -> bool:
+    """Continue the recording of a killed engine; return whether that is possible.
+
+    An error is reported to the viewer.
+    """
     try:
         recorder.resume(folder)
     except NatstuiError as error:
@@ -238,23 +252,21 @@ def _resume(recorder: EngineRecorder, folder: Path, viewer: Sink) -> bool:
     return True
 
 
-def _start(recorder: EngineRecorder, viewer: Sink) -> None:
-    """Start a recording at the start of the engine; a failure is reported, and the engine
-    continues.
-    """
+def _start_recording(recorder: EngineRecorder, viewer: Sink) -> None:
+    """Start a recording; an error is reported to the viewer, and the engine continues."""
     try:
-        recorder.prepare()
+        recorder.seal_unfinished_sessions()
         recorder.start("")
     except NatstuiError as error:
         now_us = time.time_ns() // 1000
         viewer.add(RecordingChanged(now_us, False, None, None, str(error)))
 
 
-def _complain(sentence: str) -> None:
+def _print_error(sentence: str) -> None:
     sys.stderr.write(f"natstui engine: {sentence}\n")
 
 
-async def _execute_one(commands: Commands, command: EngineCommand | ManagingCommand) -> None:
-    """Execute a command; a defect in it becomes its reply, and the engine continues."""
-    with contained("the command", lambda sentence: commands.fail(command, sentence)):
+async def _execute_command(commands: Commands, command: EngineCommand | ManagingCommand) -> None:
+    """Execute a command; an unexpected exception becomes its reply, and the engine continues."""
+    with report_defects("the command", lambda sentence: commands.fail(command, sentence)):
         await commands.execute(command)

@@ -1,4 +1,4 @@
-"""The engine's recorder: keeps the current state, so that a recording can begin at any moment."""
+"""The engine's recorder: keeps the current state, so that a recording can begin at any time."""
 
 from __future__ import annotations
 
@@ -8,81 +8,86 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from natstui.errors import Refused
+from natstui.errors import ActionRefused
 from natstui.model.records.findings import FindingsSoFar
 from natstui.model.records.record import Record
 from natstui.model.records.recording import RecordingChanged
 from natstui.session.files.folder import check_name
-from natstui.session.files.keyframe import KeyframeMaker
-from natstui.session.library import seal_left_open
+from natstui.session.files.keyframe import KeyframeBuilder
+from natstui.session.library import seal_unfinished_sessions
 from natstui.session.write.recorder import Recorder
 from natstui.session.write.settings import RecorderSettings
 
 
 class EngineRecorder:
-    """A sink, the first of the feed; passes records to the recorder while a recording runs."""
+    """A sink, the first of the feed, that passes records to a recorder while a recording runs."""
 
     def __init__(
         self,
-        sessions: Path,
-        settings: Callable[[str], RecorderSettings],
+        sessions_folder: Path,
+        make_settings: Callable[[str], RecorderSettings],
         on_change: Callable[[RecordingChanged], None],
     ) -> None:
-        """Create without a recording; `settings` returns the recorder settings for a session name.
+        """Create without a recording; `sessions_folder` is the folder of all recordings.
 
-        `sessions` is the folder of all recordings. `on_change` is called in the recorder's thread.
+        `make_settings` returns the recorder settings for the name of a session. `on_change` is
+        called in the recorder's thread.
         """
-        self.sessions = sessions
-        self._settings = settings
+        self.sessions_folder = sessions_folder
+        self._make_settings = make_settings
         self._on_change = on_change
-        self._keyframes = KeyframeMaker()
+        self._keyframes = KeyframeBuilder()
         self._recorder: Recorder | None = None
 
     def add(self, record: Record) -> None:
-        """Add a record to the state and the recording; returns at once."""
+        """Add a record to the state, and to the running recording, if any; returns at once."""
         self._keyframes.add(record)
         if self._recorder is not None:
             self._recorder.add(record)
 
-    def known(self) -> list[Record]:
-        """Return the current state as records: configurations, and the newest values of
-        every row.
-        """
+    def current_records(self) -> list[Record]:
+        """Return the current state as records: configurations and the newest values."""
         return self._keyframes.keyframe(time.time_ns() // 1000).records()
 
-    def prepare(self) -> None:
-        """Seal the segments that killed recorders left open; may take long."""
-        seal_left_open(self.sessions)
+    def seal_unfinished_sessions(self) -> None:
+        """Complete the recordings that killed recorders left open; may take long."""
+        seal_unfinished_sessions(self.sessions_folder)
 
     def start(self, name: str, findings: FindingsSoFar | None = None) -> Recorder:
-        """Start a recording; raises Refused while one runs, UsageError or SessionError.
+        """Start a recording, and return its recorder; `findings` are the open findings.
 
-        `findings` are the findings that are open already.
+        Raises ActionRefused while one runs, UsageError for an invalid name, and SessionError if
+        the folder cannot be created.
         """
         if self._recorder is not None:
-            raise Refused(f"already recording into {self._recorder.folder}")
+            raise ActionRefused(f"already recording into {self._recorder.folder}")
         check_name(name)
-        first = self._keyframes.keyframe(time.time_ns() // 1000)
-        first = replace(first, findings=findings)
-        self._recorder = Recorder(self._settings(name), first, self._on_change)
+        keyframe = self._keyframes.keyframe(time.time_ns() // 1000)
+        keyframe = replace(keyframe, findings=findings)
+        self._recorder = Recorder(self._make_settings(name), keyframe, self._on_change)
         return self._recorder
 
     def resume(self, folder: Path) -> Recorder:
-        """Continue a recording that a killed engine left; raises SessionError when it cannot."""
-        first = self._keyframes.keyframe(time.time_ns() // 1000)
-        self._recorder = Recorder(self._settings(""), first, self._on_change, unfinished=folder)
+        """Continue a recording that a killed engine left open, and return its recorder.
+
+        Raises SessionError if that is not possible.
+        """
+        keyframe = self._keyframes.keyframe(time.time_ns() // 1000)
+        self._recorder = Recorder(
+            self._make_settings(""), keyframe, self._on_change, continued_folder=folder
+        )
         return self._recorder
 
     async def stop(self) -> Recorder:
-        """Seal the recording and end it; raises Refused when there is none."""
+        """Complete the recording, and return its recorder; raises ActionRefused if none runs."""
         recorder, self._recorder = self._recorder, None
         if recorder is None:
-            raise Refused("nothing is being recorded")
-        # In a thread: polls go on while it seals.
+            raise ActionRefused("nothing is being recorded")
+        # In a thread, so that polls continue meanwhile.
         await asyncio.to_thread(recorder.stop)
         return recorder
 
     async def close(self) -> None:
-        """End a recording that runs."""
+        """Complete the running recording, if any."""
         if self._recorder is not None:
             await self.stop()

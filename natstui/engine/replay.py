@@ -1,4 +1,4 @@
-"""The replay process: a recording takes the server's place; the same pipe, the same lines."""
+"""The replay process: sends the records of a recording, over the pipe of an engine."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from natstui.config.settings import Viewer
-from natstui.defects import contained
-from natstui.engine.analyzing import Analyzing
-from natstui.engine.pipes import MOST_WAITING_LINES, lines_of
-from natstui.errors import NatstuiError, Refused
+from natstui.defects import report_defects
+from natstui.engine.analyzing import AnalysisRunner
+from natstui.engine.pipes import MAX_WAITING_LINES, read_lines
+from natstui.errors import ActionRefused, NatstuiError
 from natstui.lines import BadLine, decode_command, encode_record
 from natstui.model.records.analysis import AnalysisCommand
 from natstui.model.records.messages import Answered
@@ -30,19 +30,19 @@ from natstui.model.records.recording import (
     Step,
 )
 from natstui.output import write_all
-from natstui.session.library import execute_change, listed_json
+from natstui.session.library import execute_change, summaries_json
 from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
 from natstui.session.share.export import execute_export
 
 _STDIN, _STDOUT = 0, 1
 _TICK_S = 0.1
-_REFRESH_S = 1.0
+_REFRESH_INTERVAL_S = 1.0
 _BATCH_BYTES = 256 * 1024
 
 
-def _started(recording: Recording, viewer: Viewer) -> EngineStarted:
-    """Return the first record: the recorded engine, read-only, with the user's screen settings."""
+def _make_engine_started(recording: Recording, viewer_settings: Viewer) -> EngineStarted:
+    """Return the first record of a replay: read-only, with the user's settings of the screens."""
     info = recording.info
     return EngineStarted(
         at_us=recording.start_us,
@@ -52,108 +52,112 @@ def _started(recording: Recording, viewer: Viewer) -> EngineStarted:
         read_only=True,
         production=False,
         interval_s=info.interval_s or 1.0,
-        theme=viewer.theme,
-        ascii_only=viewer.ascii,
-        mouse=viewer.mouse,
-        keys=viewer.keys,
+        theme=viewer_settings.theme,
+        ascii_only=viewer_settings.ascii,
+        mouse=viewer_settings.mouse,
+        keys=viewer_settings.keys,
     )
 
 
 class ReplayProcess:
     """Executes the commands of a replay, and sends records as the replay time passes.
 
-    The reply to a command is the `ReplayPosition` it leads to; an `Answered` precedes it only when
-    there is something to report. An Outcome would appear among the events of the recording.
+    After each command it sends the `ReplayPosition`, and before that an `Answered` if there is
+    something to report. An Outcome would appear among the events of the recording.
     """
 
-    def __init__(self, recording: Recording, viewer: Viewer, sessions: Path) -> None:
-        """Create at the start of a recording; `viewer` are the user's settings, which replace
-        recorded ones.
+    def __init__(
+        self, recording: Recording, viewer_settings: Viewer, sessions_folder: Path
+    ) -> None:
+        """Create at the start of a recording; `sessions_folder` is the folder of all recordings.
 
-        `sessions` is the folder of all recordings.
+        `viewer_settings` are the user's settings of the screens: theme, mouse, keys.
         """
-        self._sessions = sessions
-        self._first = _started(recording, viewer)
+        self._sessions_folder = sessions_folder
+        self._first_record = _make_engine_started(recording, viewer_settings)
         self._recording = recording
         self._player = Player(recording)
-        self._commands: queue.Queue[Command | None] = queue.Queue(MOST_WAITING_LINES)
-        self._waiting: list[Command] = []
-        self._from_threads: queue.SimpleQueue[Record] = queue.SimpleQueue()
-        self._analyzing = Analyzing(sessions, self, newest=recording.folder)
-        self._shown_at_s = 0.0
+        self._commands: queue.Queue[Command | None] = queue.Queue(MAX_WAITING_LINES)
+        self._waiting_commands: list[Command] = []
+        self._queued_records: queue.SimpleQueue[Record] = queue.SimpleQueue()
+        self._analysis_runner = AnalysisRunner(
+            sessions_folder, self, default_session_folder=recording.folder
+        )
+        self._advanced_at_s = 0.0
         self._refreshed_at_s = 0.0
 
     def run(self, *, playing: bool, at_us: int | None = None) -> None:
-        """Send the first moment, then execute commands until stdin ends or stdout has no
-        reader.
+        """Send the state at `at_us`, then execute commands until a pipe to the viewer ends.
+
+        Without `at_us` it is the start of the recording.
         """
-        threading.Thread(target=self._read, name="stdin", daemon=True).start()
+        threading.Thread(target=self._read_commands, name="stdin", daemon=True).start()
         self._player.playing = playing
         try:
-            self._send(iter([encode_record(self._first)]))
+            self._send(iter([encode_record(self._first_record)]))
             self._send(self._player.marks())
             self._send(self._player.seek(self._player.at_us if at_us is None else at_us))
-            self._send(self._player.new_damage())
+            self._send(self._player.new_damage_marks())
             self._send(iter([self._player.position()]))
             self._recording.warm_up()
-            self._shown_at_s = self._refreshed_at_s = time.monotonic()
+            self._advanced_at_s = self._refreshed_at_s = time.monotonic()
             while True:
-                self._turn()
+                self._run_turn()
         except BrokenPipeError:
-            # The viewer is gone, or has ended our stdin.
+            # The viewer has ended, or has closed our stdin.
             return
 
     def add(self, record: Record) -> None:
         """Queue a record from another thread; it is sent with the next turn."""
-        self._from_threads.put(record)
+        self._queued_records.put(record)
 
-    def _read(self) -> None:
-        """Queue the commands on stdin, in a thread of its own."""
-        for line in lines_of(_STDIN):
+    def _read_commands(self) -> None:
+        """Read commands from stdin into the queue until it ends; runs in a thread of its own."""
+        for line in read_lines(_STDIN):
             try:
                 self._commands.put(decode_command(line))
             except BadLine as error:
                 sys.stderr.write(f"natstui replay: {error}\n")
         self._commands.put(None)
 
-    def _turn(self) -> None:
-        """Execute one command, or advance the replay by a step."""
+    def _run_turn(self) -> None:
+        """Execute the next command, if any, send queued records, and advance the replay."""
         command = self._next_command(_TICK_S)
         if command is not None:
             self._execute(command)
-        while not self._from_threads.empty():
-            self._send(iter([encode_record(self._from_threads.get())]))
+        while not self._queued_records.empty():
+            self._send(iter([encode_record(self._queued_records.get())]))
         now_s = time.monotonic()
-        passed_s, self._shown_at_s = now_s - self._shown_at_s, now_s
-        if now_s - self._refreshed_at_s > _REFRESH_S:
-            self._refresh(now_s)
+        elapsed_s, self._advanced_at_s = now_s - self._advanced_at_s, now_s
+        if now_s - self._refreshed_at_s > _REFRESH_INTERVAL_S:
+            self._refresh_recording(now_s)
         if self._player.playing:
-            self._play(passed_s)
+            self._advance(elapsed_s)
 
     def _next_command(self, timeout_s: float) -> Command | None:
-        if self._waiting:
-            return self._waiting.pop(0)
+        if self._waiting_commands:
+            return self._waiting_commands.pop(0)
         try:
-            return self._taken(timeout_s)
+            return self._read_queue(timeout_s)
         except queue.Empty:
             return None
 
-    def _taken(self, timeout_s: float | None = None) -> Command:
+    def _read_queue(self, timeout_s: float | None = None) -> Command:
         command = self._commands.get(timeout=timeout_s)
         if command is None:
             raise BrokenPipeError
         return command
 
-    def _play(self, passed_s: float) -> None:
+    def _advance(self, elapsed_s: float) -> None:
         player = self._player
-        until_us = player.at_us + round(passed_s * 1e6 * player.speed_ratio)
-        self._send(player.forward(until_us))
-        self._send(player.new_damage())
-        if player.at_end() and not self._recording.is_recording:
+        until_us = player.at_us + round(elapsed_s * 1e6 * player.speed_ratio)
+        self._send(player.play_until(until_us))
+        self._send(player.new_damage_marks())
+        if player.is_at_end() and not self._recording.is_recording:
             player.playing = False
         self._send(iter([player.position()]))
 
-    def _refresh(self, now_s: float) -> None:
+    def _refresh_recording(self, now_s: float) -> None:
         self._refreshed_at_s = now_s
         if self._recording.is_recording and self._player.refresh():
             self._send(self._player.marks())
@@ -161,31 +165,33 @@ class ReplayProcess:
 
     def _execute(self, command: Command) -> None:
         if isinstance(command, AnalysisCommand):
-            self._analyzing.execute(command)
+            self._analysis_runner.execute(command)
             return
         try:
-            with contained("the command", lambda text: self._fail(command, "failed", text)):
-                self._send(self._lines(command))
+            with report_defects(
+                "the command", lambda text: self._reply_failure(command, "failed", text)
+            ):
+                self._send(self._result_lines(command))
         except NatstuiError as error:
-            status = "refused" if isinstance(error, Refused) else "failed"
-            self._fail(command, status, str(error))
-        self._send(self._player.new_damage())
+            status = "refused" if isinstance(error, ActionRefused) else "failed"
+            self._reply_failure(command, status, str(error))
+        self._send(self._player.new_damage_marks())
         # A seek that was interrupted leaves half a state; the newer one reports the position.
-        if not self._waiting:
+        if not self._waiting_commands:
             self._send(iter([self._player.position()]))
 
-    def _fail(self, command: Command, status: str, text: str) -> None:
+    def _reply_failure(self, command: Command, status: str, text: str) -> None:
         at_us = time.time_ns() // 1000
         reply = Answered(at_us, command.command_id, status, text)  # type: ignore[arg-type]
         self._send(iter([encode_record(reply)]))
 
-    def _lines(self, command: Command) -> Iterator[bytes]:
+    def _result_lines(self, command: Command) -> Iterator[bytes]:
         player = self._player
         match command:
             case Play() | PauseReplay():
                 player.playing = isinstance(command, Play)
-                self._shown_at_s = time.monotonic()
-                return player.seek(0) if player.playing and player.at_end() else iter(())
+                self._advanced_at_s = time.monotonic()
+                return player.seek(0) if player.playing and player.is_at_end() else iter(())
             case ChangeSpeed():
                 player.change_speed(command.speeds_count)
                 return iter(())
@@ -194,35 +200,35 @@ class ReplayProcess:
             case SeekTo():
                 return self._until_newer_seek(player.seek(command.at_us))
             case SeekMark():
-                return player.to_mark(forward=command.forward)
+                return player.seek_mark(forward=command.forward)
             case ListSessions():
-                return _answered(command, "listed", listed_json(self._sessions))
+                return _reply_lines(command, "listed", summaries_json(self._sessions_folder))
             case ExportSelection():
-                return _answered(command, execute_export(command, self._recording.records))
+                return _reply_lines(command, execute_export(command, self._recording.records))
             case ChangeSession():
-                return _answered(command, self._changed(command))
+                return _reply_lines(command, self._change_session(command))
             case _:
-                raise Refused("this is a recording: there is no server behind it")
+                raise ActionRefused("this is a recording: there is no server behind it")
 
-    def _changed(self, command: ChangeSession) -> str:
+    def _change_session(self, command: ChangeSession) -> str:
         is_current = Path(command.folder).resolve() == self._recording.folder.resolve()
         if is_current and command.action in ("rename", "delete"):
-            raise Refused(f"{self._recording.folder.name} is shown now: leave its replay first")
+            raise ActionRefused(
+                f"{self._recording.folder.name} is shown now: leave its replay first"
+            )
         return execute_change(command)
 
     def _until_newer_seek(self, lines: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the lines of a seek, and stop when a newer seek waits, as while the timeline is
-        dragged.
-        """
+        """Yield the lines of a seek until a newer seek is queued."""
         for line in lines:
             yield line
             while not self._commands.empty():
-                self._waiting.append(self._taken())
-            if any(isinstance(newer, SeekTo) for newer in self._waiting):
+                self._waiting_commands.append(self._read_queue())
+            if any(isinstance(newer, SeekTo) for newer in self._waiting_commands):
                 return
 
     def _send(self, lines: Iterator[bytes]) -> None:
-        """Write lines to stdout; a slow reader slows down the replay and loses nothing."""
+        """Write lines to stdout; a slow reader slows down the replay, and no line is dropped."""
         batch: list[bytes] = []
         size_bytes = 0
         for line in lines:
@@ -234,6 +240,6 @@ class ReplayProcess:
         write_all(_STDOUT, b"".join(batch))
 
 
-def _answered(command: Command, text: str, body_json: str | None = None) -> Iterator[bytes]:
+def _reply_lines(command: Command, text: str, body_json: str | None = None) -> Iterator[bytes]:
     at_us = time.time_ns() // 1000
     return iter([encode_record(Answered(at_us, command.command_id, "done", text, body_json))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import time
 from collections.abc import Callable, Coroutine
@@ -15,9 +16,13 @@ import msgspec
 from natstui.config.template_files import save_template
 from natstui.engine.file_commands import FileCommands
 from natstui.engine.live import refuse_for_other_account
-from natstui.engine.store_commands import answer_store
-from natstui.engine.system_commands import SystemCommands
-from natstui.errors import NatstuiError, PermissionDenied, Refused, RequestFailed, ServerGone
+from natstui.errors import (
+    ActionRefused,
+    ConnectionLost,
+    NatstuiError,
+    PermissionDenied,
+    RequestFailed,
+)
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.journal import Journal
@@ -25,21 +30,50 @@ from natstui.jetstream.connection.writer import READ_ONLY, NotConfirmed, Writer
 from natstui.jetstream.events.ack_tap import AckTap
 from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.configure import EditConflict
+from natstui.jetstream.managing.keys import (
+    KeyChange,
+    change_key,
+    remaining_ttl,
+    restored_headers,
+)
 from natstui.jetstream.managing.names_in_use import read_names_in_use
+from natstui.jetstream.managing.objects import ObjectChange, delete_object
 from natstui.jetstream.managing.undo import preview_undo, undo
 from natstui.jetstream.messages.browse import browse, count_subjects, read_message
 from natstui.jetstream.messages.copying.dead_letters import (
     account_text,
     count_again,
-    find_given_up,
+    find_dead_letters,
     send_again,
 )
 from natstui.jetstream.messages.delivery_preview import preview_delivery
+from natstui.jetstream.messages.keys import (
+    read_key,
+    read_named_keys,
+    read_names,
+    read_page,
+    read_revisions,
+)
+from natstui.jetstream.messages.objects import (
+    StoredObject,
+    find_names_with_chunks,
+    read_objects,
+    read_store,
+)
 from natstui.jetstream.messages.publish import ack_text, publish, request_reply
-from natstui.jetstream.messages.pull import answer, listening_loss, pull_identified
+from natstui.jetstream.messages.pull import listening_loss, pull_identified, send_ack
 from natstui.jetstream.messages.tail import Tail
+from natstui.jetstream.messages.unfinished_objects import unfinished_text
+from natstui.jetstream.system.clients import read_clients
+from natstui.jetstream.system.connections import read_connection, read_connections
+from natstui.jetstream.system.kicking import kick
+from natstui.jetstream.system.meta import remove_server
+from natstui.jetstream.system.requests import ServerRequests
+from natstui.jetstream.system.servers import read_servers
+from natstui.jetstream.system.source import SystemConnection
+from natstui.model.clients.connection import busiest_connections
 from natstui.model.records.copies import CopyCommand, CountAgain, Drop, FindGivenUp, SendAgain
-from natstui.model.records.journal import done_here
+from natstui.model.records.journal import select_entries
 from natstui.model.records.listening import (
     ListeningCommand,
     LookAtSubjects,
@@ -72,11 +106,32 @@ from natstui.model.records.messages import (
 )
 from natstui.model.records.record import Outcome
 from natstui.model.records.silences import Silenced
-from natstui.model.records.stores import FileCommand, StoreCommand
-from natstui.model.records.system import SystemCommand
+from natstui.model.records.stores import (
+    ChangeKey,
+    FileCommand,
+    ObjectRow,
+    ObjectsPage,
+    ReadKeyNames,
+    ReadKeys,
+    ReadObjects,
+    ReadRevisions,
+    ReadTheseKeys,
+    StoreCommand,
+    StoreReading,
+)
+from natstui.model.records.system import (
+    KickConnection,
+    ReadClients,
+    ReadConnection,
+    ReadConnections,
+    ReadServers,
+    RemoveServer,
+    StopReadingClients,
+    SystemCommand,
+)
 from natstui.model.records.tap import StartTap, StopTap
-from natstui.session.library import find
-from natstui.session.read.given_up import recorded_give_ups
+from natstui.session.library import find_session
+from natstui.session.read.max_deliver import read_dropped_messages
 from natstui.session.read.recording import Recording
 from natstui.units import counted, duration_text
 
@@ -96,8 +151,11 @@ ReadingCommand = (
 )
 
 
-async def answer_read(writer: Writer, command: ReadingCommand) -> tuple[str, object]:
-    """Return a sentence and the reply data; raises the request errors."""
+async def execute_read(writer: Writer, command: ReadingCommand) -> tuple[str, object]:
+    """Read what a command requests; return the sentence to show and the data of the reply.
+
+    Raises the request errors.
+    """
     match command:
         case BrowseMessages():
             page = await browse(writer.client, command)
@@ -114,12 +172,12 @@ async def answer_read(writer: Writer, command: ReadingCommand) -> tuple[str, obj
             )
         case ReadJournal():
             content = writer.journal.read()
-            entries = done_here(content.entries, writer.place)
-            newest = entries[::-1][: command.entries_count]
+            entries = select_entries(content.entries, writer.server_identity)
+            newest_entries = entries[::-1][: command.entries_count]
             parts = (f"{counted(len(entries), 'change')} on this server", content.warning)
-            return "; ".join(filter(None, parts)), newest
+            return "; ".join(filter(None, parts)), newest_entries
         case ReadPlace():
-            return "where changes are made", writer.place
+            return "where changes are made", writer.server_identity
         case ReadNamesInUse():
             return "what a form needs", await read_names_in_use(writer.client, command.stream)
 
@@ -127,9 +185,10 @@ async def answer_read(writer: Writer, command: ReadingCommand) -> tuple[str, obj
 SendingCommand = PublishMessage | RequestReply | PullNext | AnswerMessage
 
 
-async def answer_send(writer: Writer, command: SendingCommand) -> tuple[str, object]:
-    """Send a message or request; return a sentence and the result. Raises Refused, request
-    errors.
+async def execute_send(writer: Writer, command: SendingCommand) -> tuple[str, object]:
+    """Send a message or a request, or pull; return the sentence to show and the data of the reply.
+
+    Raises ActionRefused and the request errors.
     """
     match command:
         case PublishMessage():
@@ -140,63 +199,171 @@ async def answer_send(writer: Writer, command: SendingCommand) -> tuple[str, obj
         case PullNext():
             return "one message, to be acknowledged", await pull_identified(writer, command)
         case AnswerMessage():
-            return await answer(writer, command), None
+            return await send_ack(writer, command), None
 
 
-async def answer_copy(writer: Writer, command: CopyCommand, sessions: Path) -> tuple[str, object]:
-    """Return a sentence and the reply data; raises Refused, SessionError and the request errors.
+async def execute_copy(
+    writer: Writer, command: CopyCommand, sessions_folder: Path
+) -> tuple[str, object]:
+    """Find, count or send dead letters; return the sentence to show and the data of the reply.
 
-    `sessions` is the folder of all recordings.
+    `sessions_folder` is the folder of all recordings. Raises ActionRefused, SessionError and the
+    request errors.
     """
     match command:
         case FindGivenUp():
-            recorded, left_out = await asyncio.to_thread(_recorded, command, sessions)
-            dead_letters = await find_given_up(writer.client, command, recorded)
+            recorded_drops, unidentified_total = await asyncio.to_thread(
+                _read_recorded_drops, command, sessions_folder
+            )
+            dead_letters = await find_dead_letters(writer.client, command, recorded_drops)
             text = (
                 f"{counted(f'{len(dead_letters.sequences):,}', 'message')} of {command.consumer}"
             )
-            text += f"; {left_out:,} more are only counted in recordings" if left_out else ""
+            text += (
+                f"; {unidentified_total:,} more are only counted in recordings"
+                if unidentified_total
+                else ""
+            )
             return text, dead_letters
         case CountAgain():
             return "what would be sent", await count_again(writer.client, command)
         case SendAgain():
             account = await send_again(writer, command)
             # What a confirmed limit removes is no failure.
-            is_lost = account.not_kept and command.confirmed is None
-            if account.refused_msgs or account.unknown_msgs or is_lost:
+            has_lost_messages = account.not_kept and command.confirmed is None
+            if account.refused_msgs or account.unknown_msgs or has_lost_messages:
                 raise RequestFailed(account_text(account))
             return account_text(account), None
         case _:
             assert_never(command)
 
 
-def _recorded(command: FindGivenUp, sessions: Path) -> tuple[tuple[Drop, ...], int]:
-    dropped, left_out = list[Drop](), 0
+def _read_recorded_drops(
+    command: FindGivenUp, sessions_folder: Path
+) -> tuple[tuple[Drop, ...], int]:
+    dropped_messages, unidentified_total = list[Drop](), 0
     for name in command.sessions:
-        recording = Recording(find(sessions, name))
-        recorded, uncounted = recorded_give_ups(recording, command.stream, command.consumer)
-        dropped, left_out = dropped + recorded, left_out + uncounted
-    return tuple(dropped), left_out
+        recording = Recording(find_session(sessions_folder, name))
+        recorded_drops, unidentified_count = read_dropped_messages(
+            recording, command.stream, command.consumer
+        )
+        dropped_messages, unidentified_total = (
+            dropped_messages + recorded_drops,
+            unidentified_total + unidentified_count,
+        )
+    return tuple(dropped_messages), unidentified_total
+
+
+async def execute_store(writer: Writer, command: StoreReading | ChangeKey) -> tuple[str, object]:
+    """Read a bucket or object store, or change a key or object.
+
+    Returns the sentence to show and the data of the reply. Raises ActionRefused and the request
+    errors.
+    """
+    client = writer.client
+    match command:
+        case ReadKeys():
+            page = await read_page(client, command)
+            return f"{counted(len(page.rows), 'key')} of {command.bucket}", page
+        case ReadKeyNames():
+            names = await read_names(client, command)
+            return f"{counted(len(names.names), 'key')} of {command.bucket}", names
+        case ReadTheseKeys():
+            page = await read_named_keys(client, command)
+            return f"{counted(len(page.rows), 'key')} of {command.bucket}", page
+        case ReadRevisions():
+            page = await read_revisions(client, command)
+            return f"{counted(len(page.rows), 'revision')} of {command.key}", page
+        case ReadObjects():
+            objects = await _read_objects(client, command)
+            return f"{counted(len(objects.rows), 'file')} of {command.bucket}", objects
+        case ChangeKey():
+            return await _change_key(writer, command)
+        case _:
+            assert_never(command)
+
+
+async def _read_objects(client: Client, command: ReadObjects) -> ObjectsPage:
+    if not command.with_unfinished:
+        content = await read_objects(client, command.bucket)
+        return ObjectsPage(tuple(map(_object_row, content.objects)), None, tuple(content.damaged))
+    content = await read_store(client, command.bucket)
+    now_us = content.server_at_us
+    # Chunks of a running upload are not reported.
+    stale_uploads = [upload for upload in content.unfinished if upload.may_run(now_us) is False]
+    return ObjectsPage(
+        tuple(map(_object_row, content.objects)),
+        unfinished_text(stale_uploads, now_us),
+        tuple(content.damaged),
+    )
+
+
+async def _change_key(writer: Writer, command: ChangeKey) -> tuple[str, object]:
+    if command.action == "delete_object":
+        deletion = ObjectChange(command.bucket, command.key, confirmed=command.confirmed)
+        delete_result = await delete_object(writer, deletion, find_names_with_chunks)
+        return delete_result.sentence, delete_result
+    value, action, ttl = base64.b64decode(command.value_base64), command.action, None
+    headers: tuple[tuple[str, str], ...] = ()
+    if command.of_revision_seq is not None:
+        before = await read_key(
+            writer.client, command.bucket, command.key, command.of_revision_seq
+        )
+        value, action = before.value, "put_key" if before.operation == "PUT" else "delete_key"
+        if action == "put_key":
+            ttl = remaining_ttl(before.ttl, before.created_at_us, time.time_ns() // 1000)
+            headers = restored_headers(before.headers)
+    change = KeyChange(
+        action,
+        command.bucket,
+        command.key,
+        value,
+        command.if_revision_seq,
+        command.if_stored_at_us,
+        ttl,
+        command.confirmed,
+        command.created_at_us,
+        headers,
+    )
+    change_result = await change_key(writer, change)
+    return change_result.sentence, change_result
+
+
+def _object_row(stored_object: StoredObject) -> ObjectRow:
+    link_text = (
+        f"{stored_object.link_bucket}/{stored_object.link_name}".rstrip("/")
+        if stored_object.link_bucket
+        else ""
+    )
+    return ObjectRow(
+        stored_object.name,
+        stored_object.size_bytes,
+        stored_object.chunks_count,
+        stored_object.digest,
+        stored_object.stored_at_us,
+        stored_object.description,
+        link_text,
+    )
 
 
 Status = Literal["done", "refused", "failed"]
 
 
-async def _first_step() -> None:
-    """Let a new task begin: cancelled before, it would not close what it was given."""
+async def _yield_to_new_tasks() -> None:
+    """Yield to the event loop, so that a new task begins: cancelled before, it closes nothing."""
     await asyncio.sleep(0)
 
 
-class _Reading:
-    """A background reader of messages that runs until it ends or is stopped: one at a time."""
+class _BackgroundReader:
+    """Runs at most one reader task in the background, until the task ends or is stopped."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
 
-    async def start(self, work: Coroutine[None, None, None]) -> None:
+    async def start(self, coroutine: Coroutine[None, None, None]) -> None:
         """Start a reader task; call `stop` before."""
-        self._task = asyncio.create_task(work)
-        await _first_step()
+        self._task = asyncio.create_task(coroutine)
+        await _yield_to_new_tasks()
 
     async def stop(self) -> None:
         """Stop the running reader task, if any."""
@@ -207,57 +374,124 @@ class _Reading:
 
 
 async def _check_listening(client: Client, subjects: tuple[str, ...]) -> str | None:
-    """Return a note where it is not known what listening takes from push consumers.
+    """Raise ActionRefused in read-only mode if push consumers would lose messages.
 
-    Raises Refused in read-only mode if it takes their messages for good; elsewhere the screen
-    asks before.
+    Returns a note if that cannot be read. Without read-only mode the screen prompts before.
     """
     if not client.connection.read_only:
         return None
     try:
         loses = await listening_loss(client, subjects, "")
     except RequestFailed as error:
-        return f"not known whether this takes messages of push consumers: {error}"
+        return f"unknown whether push consumers lose messages: {error}"
     if loses is not None:
-        raise Refused(f"{READ_ONLY}: {loses}")
+        raise ActionRefused(f"{READ_ONLY}: {loses}")
     return None
 
 
+class SystemCommands:
+    """Reads servers and connections, and changes them, with requests to all servers and to the
+    system account.
+    """
+
+    def __init__(self) -> None:
+        self._client: Client | None = None
+        self._system: SystemConnection | None = None
+        self._server_requests: ServerRequests | None = None
+        self._stop_event = asyncio.Event()
+
+    def _connect(self, client: Client) -> tuple[ServerRequests, SystemConnection]:
+        if self._server_requests is None or self._system is None or self._client is not client:
+            self._client = client
+            # It remembers which servers replied, and waits only for these the next time.
+            self._server_requests = ServerRequests(client)
+            self._system = SystemConnection(client.connection, client)
+        return self._server_requests, self._system
+
+    async def execute(self, client: Client, command: SystemCommand) -> tuple[str, object]:
+        """Execute a command about servers or connections.
+
+        Returns the sentence to show and the data of the reply. Raises the request errors.
+        """
+        server_requests, system = self._connect(client)
+        match command:
+            case ReadConnections():
+                connections = await read_connections(
+                    client, ServerRequests(client), closed=command.closed
+                )
+                return "connections of the account", busiest_connections(
+                    connections, command.rows_count
+                )
+            case ReadConnection():
+                connection_key = command.server_id, command.connection_id
+                return "the connection", await read_connection(
+                    client, ServerRequests(client), *connection_key
+                )
+            case ReadClients():
+                # One at a time: each of them is read by the server once more.
+                self._stop_event.set()
+                self._stop_event = stop = asyncio.Event()
+                return "who was found", await read_clients(client, command, stop)
+            case StopReadingClients():
+                self._stop_event.set()
+                return "natstui has stopped reading", None
+            case ReadServers():
+                return "the servers", await read_servers(server_requests, system)
+            case KickConnection():
+                return await kick(await self._writer(system), client, command), None
+            case RemoveServer():
+                return await remove_server(await self._writer(system), system, command), None
+            case _:
+                assert_never(command)
+
+    async def _writer(self, system: SystemConnection) -> Writer:
+        return Writer(await system.client(), Journal())
+
+    async def close(self) -> None:
+        """Close the connections to the servers and the system account."""
+        if self._system is not None:
+            await self._system.close()
+
+
 class ListenCommands:
-    """Subscribes to the subjects of the listening screen, on a connection of its own."""
+    """Subscribes to the subjects of the listening screen, on a separate connection."""
 
     def __init__(self, viewer: Sink) -> None:
         """Create without a subscription; `viewer` receives what the screen shows."""
-        self._answers = viewer
+        self._viewer = viewer
         self._listener: Listener | None = None
         self._task: asyncio.Task[None] | None = None
 
-    async def answer(
+    async def execute(
         self,
         client: Client,
         command: ListeningCommand,
         on_denied: Callable[[PermissionDenied], None],
     ) -> tuple[str, object]:
-        """Return a sentence and the reply data; raises UsageError and the request errors."""
+        """Execute a listening command; return the sentence to show and the data of the reply.
+
+        `on_denied` is called if the server denies a subscription later. Raises UsageError and the
+        request errors.
+        """
         match command:
             case StartListening():
                 await self.close()
                 note = await _check_listening(client, command.subjects)
                 # In a thread: numpy takes longer to import than the loop may be blocked.
                 module = await asyncio.to_thread(import_module, _LISTENER)
-                listener = module.Listener(command, self._answers.add)
+                listener = module.Listener(command, self._viewer.add)
                 await listener.begin(client.connection, on_denied)
-                # Two that were asked for at once: the newer one ends the older.
+                # Of two requests at once the later one ends the earlier.
                 await self.close()
                 self._listener = listener
                 self._task = asyncio.create_task(listener.run())
-                await _first_step()
+                await _yield_to_new_tasks()
                 return f"listening to {', '.join(command.subjects)}", note
             case LookAtSubjects():
-                self._listening().look_at(command.look)
+                self._running_listener().set_row_options(command.look)
                 return "shown as wanted", None
             case ReadHeard():
-                message = self._listening().find(command.heard_id)
+                message = self._running_listener().find(command.heard_id)
                 return f"message {command.heard_id:,}", message
             case StopListening():
                 if self._listener is not None and self._listener.number == command.listening_id:
@@ -273,82 +507,86 @@ class ListenCommands:
             task.cancel()
             await asyncio.wait({task})
 
-    def _listening(self) -> Listener:
+    def _running_listener(self) -> Listener:
         if self._listener is None:
             raise RequestFailed("natstui is not listening to a subject")
         return self._listener
 
 
 class ServerCommands:
-    """Answers the requests of forms, the journal and the message browser."""
+    """Executes the commands that change the server, read from it or send to it."""
 
     def __init__(
-        self, events: Sink, viewer: Sink, client: Callable[[], Client | None], sessions: Path
+        self,
+        events: Sink,
+        viewer: Sink,
+        client: Callable[[], Client | None],
+        sessions_folder: Path,
     ) -> None:
-        """Create without a task; `events` receives changes, `viewer` the replies, which are not
-        recorded.
+        """Create without a task; `events` receives the Outcome of changes, which is recorded.
 
-        `sessions` is the folder of all recordings.
+        `viewer` receives replies, `client` returns the connection, None before there is one, and
+        `sessions_folder` is the folder of all recordings.
         """
-        self._sessions = sessions
+        self._sessions_folder = sessions_folder
         self._events = events
-        self._answers = viewer
+        self._viewer = viewer
         self._client = client
-        self._tail, self._tap = _Reading(), _Reading()
-        self._system, self._files = SystemCommands(), FileCommands(viewer)
-        self._listening = ListenCommands(viewer)
+        self._tail_reader, self._tap_reader = _BackgroundReader(), _BackgroundReader()
+        self._system_commands, self._file_commands = SystemCommands(), FileCommands(viewer)
+        self._listen_commands = ListenCommands(viewer)
 
     async def close(self) -> None:
         """Stop the reader tasks and transfers that commands started."""
-        await asyncio.gather(self._system.close(), self._listening.close())
+        await asyncio.gather(self._system_commands.close(), self._listen_commands.close())
 
     async def execute(self, command: ManagingCommand) -> None:
         """Execute a command, and reply to it."""
         try:
-            text, body = await self._do(command)
-            self._answer(command, "done", text, msgspec.json.encode(body).decode())
+            text, body = await self._execute(command)
+            self._reply(command, "done", text, msgspec.json.encode(body).decode())
         except EditConflict as error:
             versions = {"seen": error.seen, "current": error.current}
-            self._answer(command, "failed", str(error), json.dumps(versions))
+            self._reply(command, "failed", str(error), json.dumps(versions))
         except NotConfirmed as error:
             confirmation_json = msgspec.json.encode(error.confirmation).decode()
-            self._answer(command, "refused", str(error), confirmation_json)
-        except Refused as error:
-            self._answer(command, "refused", str(error), None)
+            self._reply(command, "refused", str(error), confirmation_json)
+        except ActionRefused as error:
+            self._reply(command, "refused", str(error), None)
         except NatstuiError as error:
-            self._answer(command, "failed", str(error), None)
+            self._reply(command, "failed", str(error), None)
 
     def fail(self, command: ManagingCommand, text: str) -> None:
         """Reply with an error to a command that could not be executed."""
-        self._answer(command, "failed", text, None)
+        self._reply(command, "failed", text, None)
 
-    def _answer(
+    def _reply(
         self, command: ManagingCommand, status: Status, text: str, body_json: str | None
     ) -> None:
         now_us = time.time_ns() // 1000
-        self._answers.add(Answered(now_us, command.command_id, status, text, body_json))
+        self._viewer.add(Answered(now_us, command.command_id, status, text, body_json))
         if isinstance(command, Change | Undo) and not command.dry_run:
             self._events.add(Outcome(now_us, command.command_id, status, text))
 
-    def _silence(self, writer: Writer, command: SilenceFinding) -> str:
-        """Store a silence, and update the viewer at once; other viewers read it in the journal."""
+    def _store_silence(self, writer: Writer, command: SilenceFinding) -> str:
+        """Write a silence to the journal, send all silences to the viewer; return a sentence."""
         writer.silence(command)
-        self._answers.add(Silenced(time.time_ns() // 1000, writer.silences))
+        self._viewer.add(Silenced(time.time_ns() // 1000, writer.silences))
         if command.for_s is None:
             return f"{command.code} is reported again"
         return f"{command.code} is silenced for {duration_text(command.for_s)}"
 
-    async def _do(self, command: ManagingCommand) -> tuple[str, object]:
+    async def _execute(self, command: ManagingCommand) -> tuple[str, object]:
         client = self._client()
         if client is None:
-            raise ServerGone("not connected yet")
+            raise ConnectionLost("not connected yet")
         refuse_for_other_account(client.connection, command)
         writer = Writer(client, Journal(), decided_on=getattr(command, "decided_on", None))
         if isinstance(command, SystemCommand | StoreCommand | CopyCommand | ListeningCommand):
-            return await self._answer_other(writer, command)
+            return await self._execute_other(writer, command)
         match command:
             case SilenceFinding():
-                return self._silence(writer, command), None
+                return self._store_silence(writer, command), None
             case Change(dry_run=True):
                 preview_result = await preview(writer, command)
                 return preview_result.question, preview_result
@@ -362,62 +600,64 @@ class ServerCommands:
                 change_result = await undo(writer, command)
                 return change_result.sentence, change_result
             case PublishMessage() | RequestReply() | PullNext() | AnswerMessage():
-                return await answer_send(writer, command)
+                return await execute_send(writer, command)
             case SaveTemplate():
                 file = save_template(command.name, json.loads(command.config_json))
                 return f"kept as {file}", None
             case StartTail() | StartTap():
-                return await self._start(client, command)
+                return await self._start_reader(client, command)
             case StopTail() | StopTap():
-                return await self._stop(command)
+                return await self._stop_reader(command)
             case _:
-                return await answer_read(writer, command)
+                return await execute_read(writer, command)
 
-    async def _answer_other(
+    async def _execute_other(
         self,
         writer: Writer,
         command: SystemCommand | StoreCommand | CopyCommand | ListeningCommand,
     ) -> tuple[str, object]:
         if isinstance(command, ListeningCommand):
-            on_denied = self._denial_of(command)
-            return await self._listening.answer(writer.client, command, on_denied)
+            on_denied = self._denial_callback(command)
+            return await self._listen_commands.execute(writer.client, command, on_denied)
         if isinstance(command, FileCommand):
-            return await self._files.answer(writer, command)
+            return await self._file_commands.execute(writer, command)
         if isinstance(command, StoreCommand):
-            return await answer_store(writer, command)
+            return await execute_store(writer, command)
         if isinstance(command, CopyCommand):
-            return await answer_copy(writer, command, self._sessions)
-        return await self._system.answer(writer.client, command)
+            return await execute_copy(writer, command, self._sessions_folder)
+        return await self._system_commands.execute(writer.client, command)
 
-    async def _stop(self, command: StopTail | StopTap) -> tuple[str, object]:
+    async def _stop_reader(self, command: StopTail | StopTap) -> tuple[str, object]:
         if isinstance(command, StopTail):
-            await self._tail.stop()
+            await self._tail_reader.stop()
             return "natstui has stopped following", None
-        await self._tap.stop()
+        await self._tap_reader.stop()
         return "natstui has stopped reading acks", None
 
-    async def _start(self, client: Client, command: StartTail | StartTap) -> tuple[str, object]:
+    async def _start_reader(
+        self, client: Client, command: StartTail | StartTap
+    ) -> tuple[str, object]:
         if isinstance(command, StartTail):
             return await self._start_tail(client, command)
         return await self._start_tap(client, command)
 
     async def _start_tail(self, client: Client, command: StartTail) -> tuple[str, object]:
-        await self._tail.stop()
-        following = Tail(command, self._answers.add)
-        await following.begin(client, self._denial_of(command))
-        await self._tail.start(following.run())
+        await self._tail_reader.stop()
+        tail = Tail(command, self._viewer.add)
+        await tail.begin(client, self._denial_callback(command))
+        await self._tail_reader.start(tail.run())
         return f"following {', '.join(command.subjects)}", None
 
-    def _denial_of(self, command: ManagingCommand) -> Callable[[PermissionDenied], None]:
-        """Return a callback that replies when the server denies the subscription of a command
-        later.
+    def _denial_callback(self, command: ManagingCommand) -> Callable[[PermissionDenied], None]:
+        """Return a callback for a later denial of a command's subscription: it replies with the
+        error.
         """
-        return lambda error: self._answer(command, "failed", str(error), None)
+        return lambda error: self._reply(command, "failed", str(error), None)
 
     async def _start_tap(self, client: Client, command: StartTap) -> tuple[str, object]:
-        await self._tap.stop()
-        reading = AckTap(command, self._answers.add)
-        await reading.begin(client)
-        await self._tap.start(reading.run())
+        await self._tap_reader.stop()
+        ack_tap = AckTap(command, self._viewer.add)
+        await ack_tap.begin(client)
+        await self._tap_reader.start(ack_tap.run())
         name = f"{command.stream} > {command.consumer}"
         return f"reading the acks of {name} for {duration_text(command.for_s)}", None

@@ -1,4 +1,4 @@
-"""How signals end watching, listening and changes: in order, keeping the results so far."""
+"""Handling of the signals that end a command: it stops cleanly, and keeps its results so far."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from natstui.errors import Interrupted, NatstuiError
-from natstui.output import asked_to_end
+from natstui.output import end_requested
 
 
 class StopEvent(asyncio.Event):
-    """An event that knows the signal that set it."""
+    """An event that stops a command, with the signal that set it."""
 
     signal_number: int = signal.SIGINT
 
-    def set_by(self, signal_number: int) -> None:
-        """Set the event because of a signal."""
-        asked_to_end.set()
+    def set_by_signal(self, signal_number: int) -> None:
+        """Set the event, and store the signal."""
+        end_requested.set()
         self.signal_number = signal_number
         self.set()
 
-    def check(self, work: str) -> None:
-        """Raise Interrupted if it is set: the `work` was not done to its end."""
+    def check(self, work_name: str) -> None:
+        """Raise Interrupted if the event is set; the error states that `work_name` was stopped."""
         if self.is_set():
-            raise Interrupted(f"{work} was stopped", self.signal_number)
+            raise Interrupted(f"{work_name} was stopped", self.signal_number)
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:
@@ -34,22 +34,24 @@ def ending_signals() -> tuple[signal.Signals, ...]:
 
     SIGHUP is left out where it is ignored, as under nohup.
     """
-    numbers = (signal.SIGTERM, signal.SIGINT)
+    signal_numbers = (signal.SIGTERM, signal.SIGINT)
     is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return numbers if is_ignored else (*numbers, signal.SIGHUP)
+    return signal_numbers if is_ignored else (*signal_numbers, signal.SIGHUP)
 
 
 def stopped_by_signal() -> StopEvent:
     """Return an event that an ending signal sets; outside the main thread nothing sets it."""
     stop = StopEvent()
     if threading.current_thread() is threading.main_thread():
-        for number in ending_signals():
-            asyncio.get_running_loop().add_signal_handler(number, stop.set_by, number)
+        for signal_number in ending_signals():
+            asyncio.get_running_loop().add_signal_handler(
+                signal_number, stop.set_by_signal, signal_number
+            )
     return stop
 
 
 def stopped_after(duration_s: float | None) -> StopEvent:
-    """Return an event that an ending signal, and the end of `duration_s` if given, set."""
+    """Return an event that is set by an ending signal, or after `duration_s`."""
     stop = stopped_by_signal()
     if duration_s is not None:
         asyncio.get_running_loop().call_later(duration_s, stop.set)
@@ -57,31 +59,31 @@ def stopped_after(duration_s: float | None) -> StopEvent:
 
 
 @contextmanager
-def cancelled_by_signal(work: str) -> Iterator[None]:
-    """Let an ending signal cancel the current task, which then cleans up.
+def cancelled_by_signal(work_name: str) -> Iterator[None]:
+    """Cancel the current task on an ending signal, and let it clean up.
 
-    Raises Interrupted; its text names the `work`, and any error of the clean-up.
+    Raises Interrupted then; its text has `work_name`, and any error of the clean-up.
     """
-    task, signals = asyncio.current_task(), list[int]()
+    task, received_signals = asyncio.current_task(), list[int]()
     if task is None or threading.current_thread() is not threading.main_thread():
         yield
         return
-    loop, numbers = asyncio.get_running_loop(), ending_signals()
+    loop, signal_numbers = asyncio.get_running_loop(), ending_signals()
 
-    def stop(number: int) -> None:
-        asked_to_end.set()
-        signals.append(number)
+    def stop(signal_number: int) -> None:
+        end_requested.set()
+        received_signals.append(signal_number)
         task.cancel()
 
-    for number in numbers:
-        loop.add_signal_handler(number, stop, number)
+    for signal_number in signal_numbers:
+        loop.add_signal_handler(signal_number, stop, signal_number)
     try:
         yield
     except (asyncio.CancelledError, NatstuiError) as error:
-        if not signals:
+        if not received_signals:
             raise
         failure_text = f": {error}" if isinstance(error, NatstuiError) else ""
-        raise Interrupted(f"{work} was stopped{failure_text}", signals[0]) from error
+        raise Interrupted(f"{work_name} was stopped{failure_text}", received_signals[0]) from error
     finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
+        for signal_number in signal_numbers:
+            loop.remove_signal_handler(signal_number)

@@ -1,6 +1,7 @@
-"""What is known: frozen values and pure functions, standard library only.
+"""The data of natstui: frozen values and pure functions, standard library only.
 
-`assets` and `bench` hold values, `records` what happens and is asked, `live` the state they fold
-into, `findings` what is wrong with it. Everybody imports the model; it imports nothing of ours
-but `units`, `errors` and `clean`.
+`assets` and `bench` have values, `records` events and commands,
+`live` the state into which records
+fold, and `findings` the problems of that state. Every room may import the model; of natstui it
+imports only `units`, `errors`, `clean` and `parsing`.
 """

@@ -1,4 +1,6 @@
-"""All sessions in one folder: find, list, name, annotate, pack, delete, seal what was cut off."""
+"""The sessions in a folder: list, find, rename, annotate, pack and delete them, and seal
+unfinished ones.
+"""
 
 from __future__ import annotations
 
@@ -15,30 +17,30 @@ from platformdirs import user_data_path
 
 from natstui.config.settings import Session
 from natstui.errors import SessionError, UsageError
-from natstui.files import changing
+from natstui.files import lock_for_change
 from natstui.model.live.state import State
 from natstui.model.records.recording import ChangeSession, SessionSummary
-from natstui.paths import user_path
+from natstui.paths import expand_user_path
 from natstui.session.files.folder import (
     INFO,
     LOCK,
     check_name,
     folder_name,
     folder_size_bytes,
-    is_own_name,
     is_recording,
-    lock,
-    segments,
+    is_recording_file_name,
+    list_segments,
+    lock_recording,
 )
 from natstui.session.files.info import (
     SessionInfo,
     read_info,
     read_info_to_change,
-    write_given_info,
     write_info,
+    write_user_edited_info,
 )
-from natstui.session.files.layout import HOUR
-from natstui.session.files.segment import readable
+from natstui.session.files.layout import HOUR_POLLS_MEMBER
+from natstui.session.files.segment import decode_or_none
 from natstui.session.read.recording import Recording
 from natstui.session.share.pack import pack
 from natstui.session.write.seal import seal
@@ -46,10 +48,10 @@ from natstui.units import counted
 
 
 def session_folders(sessions: Path) -> list[Path]:
-    """Return the folders of a library, the newest first; none when there is no library.
+    """Return the folders of all sessions, the newest first; empty without a library.
 
-    A link is no session of the library: what it leads to is another one's. Raises SessionError
-    without permission.
+    A link is not listed, because the session is in another folder. Raises SessionError without
+    permission.
     """
     try:
         if not sessions.is_dir():
@@ -63,10 +65,10 @@ def session_folders(sessions: Path) -> list[Path]:
         raise SessionError(f"no permission to read {error.filename}") from error
 
 
-def find(sessions: Path, name: str) -> Path:
-    """Return the session with a folder path, id, name, id prefix, or `last`.
+def find_session(sessions: Path, name: str) -> Path:
+    """Return the folder of a session by its path, id, name or id prefix; `last` is the newest.
 
-    Raises UsageError when there is none, or more than one.
+    Raises UsageError if there is none, or more than one.
     """
     if not name:
         raise UsageError("the name of the session is empty; `last` is the newest one")
@@ -79,7 +81,7 @@ def find(sessions: Path, name: str) -> Path:
         return folders[0]
     for matches in (
         [folder for folder in folders if folder.name == name],
-        [folder for folder in folders if _name(folder) == name],
+        [folder for folder in folders if _read_name(folder) == name],
         [folder for folder in folders if folder.name.startswith(name)],
     ):
         if len(matches) == 1:
@@ -87,10 +89,12 @@ def find(sessions: Path, name: str) -> Path:
         if matches:
             ids = ", ".join(folder.name for folder in matches[:5])
             raise UsageError(f"{name!r} means more than one session: {ids}")
-    raise UsageError(f"no session {name!r} in {sessions}; natstui sessions ls shows those there")
+    raise UsageError(
+        f"no session {name!r} in {sessions}; natstui sessions ls lists the sessions there"
+    )
 
 
-def _name(folder: Path) -> str | None:
+def _read_name(folder: Path) -> str | None:
     try:
         return read_info(folder).name
     except SessionError:
@@ -98,30 +102,30 @@ def _name(folder: Path) -> str | None:
 
 
 def summaries(sessions: Path) -> Iterator[SessionSummary]:
-    """Yield a summary per session, the newest first; damaged ones say what is wrong."""
-    yield from map(summary_of, session_folders(sessions))
+    """Yield the summary of each session, the newest first; of a damaged one, with its error."""
+    yield from map(read_summary, session_folders(sessions))
 
 
-def summary_of(folder: Path) -> SessionSummary:
-    """Return what a list shows of the session in a folder; a damaged one says what is wrong."""
+def read_summary(folder: Path) -> SessionSummary:
+    """Return the summary of the session in a folder; if it cannot be read, with the error."""
     try:
-        return summary(Recording(folder))
+        return build_summary(Recording(folder))
     except SessionError as error:
         return SessionSummary(
             str(folder), folder.name, "", "", 0, 0, 0, None, None, 0, 0, 0, "", (), str(error)
         )
 
 
-def listed_json(sessions: Path) -> str:
-    """Return every summary as one list, for a viewer."""
+def summaries_json(sessions: Path) -> str:
+    """Return the summaries of all sessions as a JSON array."""
     return msgspec.json.encode(list(summaries(sessions))).decode()
 
 
-def summary(recording: Recording) -> SessionSummary:
-    """Return what a list shows of one session."""
+def build_summary(recording: Recording) -> SessionSummary:
+    """Return the summary of a recording: its row in the list of sessions."""
     info = recording.info
-    counts = records_count(recording)
-    streams_count, consumers_count = _rows_count(recording)
+    counts = count_records(recording)
+    streams_count, consumers_count = _count_rows(recording)
     return SessionSummary(
         folder=str(recording.folder),
         id=recording.folder.name,
@@ -135,23 +139,23 @@ def summary(recording: Recording) -> SessionSummary:
         polls_count=counts.get("snapshot", 0),
         benchmarks_count=counts.get("benchmark_planned", 0),
         gaps_count=counts.get("gap", 0) + (info.dropped is not None),
-        status=_status(recording),
+        status=_recording_status(recording),
         notes=info.notes,
     )
 
 
-def _status(recording: Recording) -> str:
+def _recording_status(recording: Recording) -> str:
     if recording.is_recording:
         return "recording"
     info = recording.info
     has_open_segment = any(not span.file.sealed for span in recording.spans)
     if info.ended_at_us is None or info.cut_off or has_open_segment:
         return "cut off"
-    return "damaged" if recording.damage() else "complete"
+    return "damaged" if recording.damage_marks() else "complete"
 
 
-def records_count(recording: Recording) -> dict[str, int]:
-    """Return how many records of each kind there are."""
+def count_records(recording: Recording) -> dict[str, int]:
+    """Return kind of record → number of records."""
     counts: dict[str, int] = {}
     for span in recording.spans:
         for kind, count in span.index.records_count.items():
@@ -159,14 +163,22 @@ def records_count(recording: Recording) -> dict[str, int]:
     return counts
 
 
-def _rows_count(recording: Recording) -> tuple[int | None, int | None]:
-    """Return how many streams and consumers were known near the end; None before any poll."""
+def _count_rows(recording: Recording) -> tuple[int | None, int | None]:
+    """Return how many streams and consumers there were at the end; (None, None) before any
+    poll.
+    """
     for span in reversed(recording.spans):
-        entries = [e for e in recording.part(span, (HOUR,)).entries if e.is_poll]
-        whole = next((at for at in reversed(range(len(entries))) if entries[at].complete), None)
-        polls = [readable(entry) for entry in entries[whole or 0 :]]
-        if whole is None:
-            # Large servers are polled in turns: the rows of other turns stand in the keyframe.
+        entries = [
+            entry
+            for entry in recording.read_members(span, (HOUR_POLLS_MEMBER,)).entries
+            if entry.is_poll
+        ]
+        complete_index = next(
+            (index for index in reversed(range(len(entries))) if entries[index].complete), None
+        )
+        polls = [decode_or_none(entry) for entry in entries[complete_index or 0 :]]
+        if complete_index is None:
+            # Large servers are polled in turns: the keyframe has the rows of other turns.
             keyframe = recording.keyframe(span)
             polls.insert(0, keyframe.snapshot if keyframe else None)
         state = reduce(State.after, (poll for poll in polls if poll is not None), State())
@@ -175,49 +187,52 @@ def _rows_count(recording: Recording) -> tuple[int | None, int | None]:
     return None, None
 
 
-def rename(folder: Path, name: str) -> Path:
-    """Give a session another name, and its folder; raises UsageError and SessionError."""
+def rename_session(folder: Path, name: str) -> Path:
+    """Rename a session and its folder; return the new folder. Raises UsageError and
+    SessionError.
+    """
     check_name(name)
-    _not_while_recording(folder)
-    _check_no_link(folder)
-    with _changing(folder, "rename"):
+    _refuse_while_recording(folder)
+    _refuse_link(folder)
+    with _lock_for_change(folder, "rename"):
         info = read_info_to_change(folder)
-        renamed = folder.with_name(folder_name(info.started_at_us, name))
-        if renamed != folder and renamed.exists():
-            raise SessionError(f"there is already a session {renamed.name}")
-        write_given_info(folder, replace(info, name=name))
-        return folder.rename(renamed)
+        new_folder = folder.with_name(folder_name(info.started_at_us, name))
+        if new_folder != folder and new_folder.exists():
+            raise SessionError(f"there is already a session {new_folder.name}")
+        write_user_edited_info(folder, replace(info, name=name))
+        return folder.rename(new_folder)
 
 
-def annotate(folder: Path, text: str) -> SessionInfo:
-    """Add a note about a session; raises SessionError."""
-    _not_while_recording(folder)
-    _check_no_link(folder)
-    with _changing(folder, "write into"):
+def add_note(folder: Path, text: str) -> SessionInfo:
+    """Add a note to a session and return its info; raises SessionError."""
+    _refuse_while_recording(folder)
+    _refuse_link(folder)
+    with _lock_for_change(folder, "write into"):
         info = read_info_to_change(folder)
         info = replace(info, notes=(*info.notes, text))
-        write_given_info(folder, info)
+        write_user_edited_info(folder, info)
     return info
 
 
-def delete(folder: Path) -> str:
-    """Delete a session; return what stays, as the end of a sentence: files of others, the folder.
+def delete_session(folder: Path) -> str:
+    """Delete the files of a session; return the end of a sentence about files that stay, empty if
+    none.
 
     Raises SessionError.
     """
     read_info(folder)
-    _not_while_recording(folder)
-    _check_no_link(folder)
-    with _changing(folder, "delete"):
-        others_count = 0
+    _refuse_while_recording(folder)
+    _refuse_link(folder)
+    with _lock_for_change(folder, "delete"):
+        other_files_count = 0
         # The header last: a session that is half deleted can be deleted again.
         for path in sorted(folder.iterdir(), key=lambda path: path.name == INFO):
-            if is_own_name(path.name) and not path.is_dir():
+            if is_recording_file_name(path.name) and not path.is_dir():
                 path.unlink()
             else:
-                others_count += 1
-    if others_count:
-        return f"; {counted(others_count, 'other file')} in {folder} stay"
+                other_files_count += 1
+    if other_files_count:
+        return f"; {counted(other_files_count, 'other file')} in {folder} stay"
     try:
         folder.rmdir()
     except OSError as error:
@@ -226,54 +241,59 @@ def delete(folder: Path) -> str:
 
 
 @contextmanager
-def _changing(folder: Path, verb: str) -> Iterator[None]:
-    """Let nobody else change a session in the block; turn an OSError into a SessionError."""
+def _lock_for_change(folder: Path, verb: str) -> Iterator[None]:
+    """Lock a session during the block; an OSError becomes a SessionError: cannot `verb` the
+    session.
+    """
     try:
-        with changing(folder):
+        with lock_for_change(folder):
             yield
     except OSError as error:
         raise SessionError(f"cannot {verb} {folder}: {error.strerror or error}") from error
 
 
-def _check_no_link(folder: Path) -> None:
-    """Raise SessionError for a link: what is changed would lie elsewhere."""
+def _refuse_link(folder: Path) -> None:
+    """Raise SessionError for a link, because the change would be in another folder."""
     if folder.is_symlink():
         raise SessionError(f"{folder} is a link: name the folder that it leads to")
 
 
-def _not_while_recording(folder: Path) -> None:
+def _refuse_while_recording(folder: Path) -> None:
     if is_recording(folder):
         raise SessionError(f"{folder.name} is being recorded: stop that first")
 
 
-def seal_left_open(sessions: Path) -> list[Path]:
-    """Seal what killed recorders left open, and return those sessions; called before recording.
+def seal_unfinished_sessions(sessions: Path) -> list[Path]:
+    """Seal the segments that killed recorders left open; return the folders of those sessions.
 
-    What cannot be sealed now is left as it is: it can be read all the same.
+    A session that cannot be sealed is left unchanged: it can be read nevertheless. Called before a
+    recording.
     """
     sealed: list[Path] = []
     for folder in session_folders(sessions):
         try:
-            if _sealed(folder):
+            if _seal_if_unfinished(folder):
                 sealed.append(folder)
         except (OSError, SessionError):
             continue
     return sealed
 
 
-def _sealed(folder: Path) -> bool:
-    left = [segment.number for segment in segments(folder) if not segment.sealed]
-    if is_recording(folder) or (not left and read_info(folder).ended_at_us is not None):
+def _seal_if_unfinished(folder: Path) -> bool:
+    open_numbers = [segment.number for segment in list_segments(folder) if not segment.sealed]
+    if is_recording(folder) or (not open_numbers and read_info(folder).ended_at_us is not None):
         return False
     info = read_info_to_change(folder)
-    descriptor = lock(folder)
+    descriptor = lock_recording(folder)
     try:
-        for number in left:
+        for number in open_numbers:
             seal(folder, number)
         recording = Recording(folder)
-        counts = records_count(recording)
-        ended = replace(info, ended_at_us=recording.end_us, cut_off=True, records_count=counts)
-        write_info(folder, ended)
+        counts = count_records(recording)
+        ended_info = replace(
+            info, ended_at_us=recording.end_us, cut_off=True, records_count=counts
+        )
+        write_info(folder, ended_info)
     finally:
         (folder / LOCK).unlink(missing_ok=True)
         os.close(descriptor)
@@ -281,32 +301,32 @@ def _sealed(folder: Path) -> bool:
 
 
 def sessions_folder(settings: Session) -> Path:
-    """Return the folder of all sessions; it may not exist yet."""
+    """Return the folder of all sessions, which may not exist yet."""
     if settings.folder is not None:
-        return user_path(settings.folder)
+        return expand_user_path(settings.folder)
     return user_data_path("natstui") / "sessions"
 
 
 def execute_change(command: ChangeSession) -> str:
-    """Do what the command asks for, and return a sentence; raises SessionError or UsageError."""
+    """Execute a change of a session and return a sentence; raises SessionError or UsageError."""
     folder, text = Path(command.folder), command.text.strip()
     if not text and command.action != "delete":
         raise UsageError(f"{command.action} {folder.name} needs a text")
     match command.action:
         case "rename":
-            return f"renamed into {rename(folder, text)}"
+            return f"renamed into {rename_session(folder, text)}"
         case "note":
-            annotate(folder, text)
+            add_note(folder, text)
             return f"noted about {folder.name}"
         case "pack" | "pack redacted":
             redact = command.action == "pack redacted"
-            target = user_path(text)
-            return f"packed into {pack(folder, target, redact=redact, progress=_no_progress)}"
+            target = expand_user_path(text)
+            return f"packed into {pack(folder, target, redact=redact, progress=_ignore_progress)}"
         case "delete":
-            return f"deleted {folder}{delete(folder)}"
+            return f"deleted {folder}{delete_session(folder)}"
         case _:
             assert_never(command.action)
 
 
-def _no_progress(_done_count: int, _all_count: int) -> None:
-    """Ignore the progress."""
+def _ignore_progress(_done_count: int, _all_count: int) -> None:
+    """Do nothing: the progress is not shown."""

@@ -1,4 +1,4 @@
 """The terminal: state in, text out, typed messages back.
 
-`app` composes features, features stand on `frame`, `frame` on `kit`; no feature knows another.
+`app` composes features; features use `frame`, and `frame` uses `kit`; no feature uses another.
 """

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from natstui.analysis.defaults import ROWS_COUNT
-from natstui.analysis.gold.build import ANSWERS
-from natstui.analysis.gold.telling.harm import ADVICE
-from natstui.analysis.gold.telling.picture import MOST_DRAWN, MOST_POINTS
+from natstui.analysis.gold.build import GOLD_TABLES
+from natstui.analysis.gold.picture import MAX_CHARTED_CONSUMERS, MAX_POINTS_COUNT
+from natstui.analysis.gold.shared.harm import ADVICE
 from natstui.analysis.tables import Column
 from natstui.model.findings.catalogue.every import KINDS
 
@@ -39,24 +39,24 @@ def result(
 ) -> Row:
     """A result with as many rows in every table as it may have."""
     tables, pick = {}, random.Random(1)
-    for answer in ANSWERS:
-        count = max(answer.most_rows_count or ROWS_COUNT, 1)
+    for gold_table in GOLD_TABLES:
+        count = max(gold_table.max_rows_count or ROWS_COUNT, 1)
         rows = [
             {
                 column.name: sessions[number % len(sessions)]
                 if column.name in ("session", "compared", "baseline")
                 else _any(pick, column, number, names, lasted_s)
-                for column in answer.table.columns
+                for column in gold_table.table.columns
             }
             for number in range(count)
         ]
-        made = _MADE.get(answer.table.name)
+        made = _MADE.get(gold_table.table.name)
         rows = made(rows, sessions, names, lasted_s) if made else rows
-        tables[answer.table.name] = {
-            "meaning": answer.table.meaning,
-            "section": answer.section and asdict(answer.section),
-            "columns": [asdict(c) | {"unit": c.unit} for c in answer.table.columns],
-            "rows": [[row[c.name] for c in answer.table.columns] for row in rows],
+        tables[gold_table.table.name] = {
+            "meaning": gold_table.table.meaning,
+            "section": gold_table.section and asdict(gold_table.section),
+            "columns": [asdict(c) | {"unit": c.unit} for c in gold_table.table.columns],
+            "rows": [[row[c.name] for c in gold_table.table.columns] for row in rows],
             "cut": True,
         }
     return {"out": "/out", "sessions": list(sessions), "tables": tables}
@@ -108,12 +108,12 @@ def _comparison(rows: list[Row], *_: Any) -> list[Row]:
 def _picture(
     _: list[Row], sessions: tuple[str, ...], names: tuple[str, ...], lasted_s: int
 ) -> list[Row]:
-    pick, width_s = random.Random(1), max(1, lasted_s // MOST_POINTS)
+    pick, width_s = random.Random(1), max(1, lasted_s // MAX_POINTS_COUNT)
     found = []
     for session in sessions:
-        for rank in range(MOST_DRAWN // len(sessions) + 1):
+        for rank in range(MAX_CHARTED_CONSUMERS // len(sessions) + 1):
             who = names[rank % len(names)] if rank else None
-            for point in range(MOST_POINTS):
+            for point in range(MAX_POINTS_COUNT):
                 found.append({
                     "session": session, "rank": rank, "stream": who, "consumer": who,
                     "bucket_at_us": START_US + point * width_s * 1_000_000, "width_s": width_s,

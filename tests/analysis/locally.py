@@ -18,8 +18,8 @@ from benchmarks._sessions import judged, records, write_records, write_session
 from natstui.analysis.bronze.sources import Source, find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold import build as gold
-from natstui.analysis.gold.answer import AnswerInputs
 from natstui.analysis.gold.findings import FINDINGS
+from natstui.analysis.gold.gold_table import GoldInputs
 from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.silver import build as silver
@@ -129,11 +129,11 @@ class Answers:
         self._rows: dict[str, list[dict[str, Any]]] = {}
 
     def frame(self, name: str) -> DataFrame:
-        """Return the rows of an answer."""
-        return self.store.gold(ANSWERS[name].table)
+        """Return the rows of a gold table."""
+        return self.store.gold(GOLD_TABLES[name].table)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """Return the rows of an answer as dictionaries."""
+        """Return the rows of a gold table as dictionaries."""
         if name not in self._rows:
             self._rows[name] = [row.asDict() for row in self.frame(name).collect()]
         return self._rows[name]
@@ -157,7 +157,7 @@ class Answers:
         return AnswersOfSome(self, systems, judged_by)
 
 
-ANSWERS = {answer.table.name: answer for answer in gold.ANSWERS}
+GOLD_TABLES = {gold_table.table.name: gold_table for gold_table in gold.GOLD_TABLES}
 OF_ALL_SESSIONS = {"picture", "delay", "verdict"}
 """Answers that are others without the other sessions: there is room for few rows of all."""
 
@@ -189,25 +189,25 @@ class AnswersOfSome:
         return rows.where(F.col(_session_column(rows.columns)).isin(*self._systems))
 
     def frame(self, name: str) -> DataFrame:
-        """Return the rows of an answer."""
+        """Return the rows of a gold table."""
         if name in OF_ALL_SESSIONS:
             rows = [tuple(row.values()) for row in self.rows(name)]
-            return self.store.known_rows(ANSWERS[name].table, rows)
+            return self.store.create_rows(GOLD_TABLES[name].table, rows)
         return self._of_some(self._answers.frame(name))
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """Return the rows of an answer as dictionaries."""
+        """Return the rows of a gold table as dictionaries."""
         if name not in self._rows:
             self._rows[name] = [*self._some_rows(name)]
         return self._rows[name]
 
     def _some_rows(self, name: str) -> Iterator[dict[str, Any]]:
         if name in OF_ALL_SESSIONS:
-            inputs = AnswerInputs(
+            inputs = GoldInputs(
                 self._systems, self.silver, Thresholds(), self.frame, self._is_empty,
-                self.store.known_rows,
+                self.store.create_rows,
             )  # fmt: skip
-            rows = ANSWERS[name].rows(inputs)
+            rows = GOLD_TABLES[name].rows(inputs)
             jobs_before_count = jobs_count(self.store.spark)
             yield from (row.asDict() for row in rows.collect())
             self.jobs_count += jobs_count(self.store.spark) - jobs_before_count
@@ -250,16 +250,18 @@ def _build_other_gold(store: Store, sources: list[Source]) -> None:
     systems = {source.session: source.system for source in sources}
 
     def rows(name: str) -> DataFrame:
-        return store.gold(ANSWERS[name].table)
+        return store.gold(GOLD_TABLES[name].table)
 
     def is_empty(name: str) -> bool:
-        return store.is_empty(ANSWERS[name].table)
+        return store.is_empty(GOLD_TABLES[name].table)
 
     layer = read_silver(store, [*systems])
-    inputs = AnswerInputs(systems, layer, Thresholds(), rows, is_empty, store.known_rows)
-    needs = {name: one.needs for name, one in ANSWERS.items() if name not in OF_ALL_SESSIONS}
-    for name in TopologicalSorter(needs).static_order():
-        gold.write_answer(store, ANSWERS[name], inputs)
+    inputs = GoldInputs(systems, layer, Thresholds(), rows, is_empty, store.create_rows)
+    input_names = {
+        name: one.input_names for name, one in GOLD_TABLES.items() if name not in OF_ALL_SESSIONS
+    }
+    for name in TopologicalSorter(input_names).static_order():
+        gold.write_gold_table(store, GOLD_TABLES[name], inputs)
 
 
 def jobs_count(spark: SparkSession) -> int:

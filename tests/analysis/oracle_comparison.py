@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from natstui.analysis.gold.comparing.statistics import Series, stretch_length
+from natstui.analysis.gold.comparison.statistics import SeriesStatistics, batch_length
 from natstui.model.records.benchmark import BenchmarkPhase, BenchmarkReport
 from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample, Record
@@ -261,13 +261,13 @@ def _students_t(t: float, freedom: float) -> tuple[float, float]:
     return reach, 1 - float(np.interp(math.atan(abs(t)), angles, below))
 
 
-def series_of(values: Sequence[float]) -> Series:
-    """What a test needs of values in order of time: in Spark, `blocks.reduce` computes it."""
-    length = stretch_length(len(values))
+def series_of(values: Sequence[float]) -> SeriesStatistics:
+    """The statistics of values in order of time: in Spark, `summarize_metrics` computes them."""
+    length = batch_length(len(values))
     ends = range(0, len(values) + 1, length)
     means = [_mean(values[start:end]) for start, end in pairwise(ends)]
     steps = [now - before for before, now in pairwise(means)]
-    return Series(
+    return SeriesStatistics(
         len(values),
         _mean(values),
         _sample_variance(values),

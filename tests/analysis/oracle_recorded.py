@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from natstui.analysis.gold.telling.harm import ADVICE
+from natstui.analysis.gold.shared.harm import ADVICE
 
 Row = dict[str, Any]
 Gold = dict[str, list[Row]]

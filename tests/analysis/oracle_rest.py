@@ -111,7 +111,7 @@ def _streams(records: list[Record]) -> Iterator[Row]:
                 span = (run[0]["at_us"], run[-1]["at_us"])
                 told = f"up to {lag} entries behind" if lag > 1000 else None
                 if gone:
-                    told = f"{gone} replica{'s' * (gone != 1)} not heard of"
+                    told = f"{gone} replica{'s' * (gone != 1)} without contact"
                 yield _row(kind, name, *span, float(lag) if kind == "replica_lag" else None, told)
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from natstui.analysis.gold.telling.harm import ADVICE
+from natstui.analysis.gold.shared.harm import ADVICE
 from tests.analysis.oracle_asked import asked
 from tests.analysis.oracle_recorded import time_text, with_recorded
 
@@ -138,7 +138,7 @@ def _consumers(gold: Gold) -> Iterator[Row]:
             yield _told(
                 row, "identity", _consumer(row), 47, "deleted and recreated",
                 "its creation time changed during the recording, that of its stream did not",
-                "made again",
+                "recreated",
             )  # fmt: skip
 
 
@@ -266,13 +266,13 @@ def _messages(gold: Gold) -> Iterator[Row]:
                 f"{_counted(count, 'message')} dropped after max deliver",
                 f"of {_counted(first, 'message')} delivered{share}" if first
                 else "none was delivered for the first time",
-                "gave up",
+                "dropped",
             )  # fmt: skip
         if row["terminated_count"]:
             yield _told(
                 row, "redelivery", _consumer(row), 32,
                 f"{_counted(row['terminated_count'], 'message')} terminated by the client",
-                "the client asked not to redeliver them", "terminated",
+                "the client requested not to redeliver them", "terminated",
             )  # fmt: skip
 
 
@@ -316,10 +316,10 @@ def _server(gold: Gold) -> Iterator[Row]:
         if row["resets_count"]:
             yield _told(
                 row, "identity", row["stream"], 78,
-                f"began anew {_counted(row['resets_count'], 'time')}: the messages it had "
-                "stored are lost",
+                f"restarted its sequence {_counted(row['resets_count'], 'time')}: the messages it "
+                "had stored are lost",
                 "its last sequence decreased, although its creation time is the same",
-                "began anew",
+                "sequence restarted",
             )  # fmt: skip
     made = Counter((row["session"], row["stream"]) for row in gold["capacity"])
     for (session, stream), count in made.items():

@@ -15,7 +15,7 @@ from natstui.lines import decode_record
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import LinkChanged, Record
 from natstui.session.share.format import format_text
-from tests.analysis.locally import ANSWERS, AnswersOfSome
+from tests.analysis.locally import GOLD_TABLES, AnswersOfSome
 from tests.analysis.troubled import damage, write_troubled
 from tests.session.by_document.sessions import Reader
 from tests.session.by_document.tables import tables_of
@@ -98,7 +98,7 @@ class Analysed(Planted):
     @cached_property
     def gold(self) -> dict[str, list[dict[str, Any]]]:
         """Every row of every gold table."""
-        return {name: self.answers.rows(name) for name in ANSWERS}
+        return {name: self.answers.rows(name) for name in GOLD_TABLES}
 
     @property
     def first(self) -> list[Record]:

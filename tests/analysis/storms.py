@@ -11,12 +11,12 @@ from pathlib import Path
 from benchmarks._fleet import START_AT_US, Plan
 from benchmarks._sessions import write_records, write_session
 from natstui.analysis.gold.redelivery import MAX_DELIVER
-from natstui.model.live.message_counts import ROOM, MessageCount
-from natstui.model.records.evidence import AdvisoriesCounted, MessageTrouble
+from natstui.model.live.message_counts import MAX_MESSAGES, MessageCount
+from natstui.model.records.evidence import AdvisoriesCounted, MessageAdvisoryType
 from natstui.model.records.record import Advisory, Record
 
 SECONDS = 2
-KINDS: tuple[MessageTrouble, ...] = ("nak", "max_deliver", "terminated")
+KINDS: tuple[MessageAdvisoryType, ...] = ("nak", "max_deliver", "terminated")
 
 
 def storm(messages_count: int) -> list[Advisory]:
@@ -46,7 +46,9 @@ def folded(advisories: Iterable[Advisory]) -> list[Record]:
             seq = body["stream_seq"]
             before = said[seq].said_count if seq in said else 0
             said[seq] = MessageCount(seq, before + 1, 0, body["deliveries"])
-        named = sorted(said.values(), key=lambda one: (-one.said_count, one.stream_seq))[:ROOM]
+        named = sorted(said.values(), key=lambda one: (-one.said_count, one.stream_seq))[
+            :MAX_MESSAGES
+        ]
         at_us = (second + 1) * 1_000_000
         assert kind in KINDS and consumer is not None
         found.append(
@@ -55,7 +57,7 @@ def folded(advisories: Iterable[Advisory]) -> list[Record]:
     return sorted(found, key=lambda record: record.at_us)
 
 
-MESSAGES_COUNTS = (ROOM, 20 * ROOM)
+MESSAGES_COUNTS = (MAX_MESSAGES, 20 * MAX_MESSAGES)
 GIVEN_UP = "given-up"
 STREAM, CONSUMER = "ORDERS-000", "billing-0000"
 
@@ -95,8 +97,11 @@ def _announced() -> list[Advisory]:
     begin_us, chance = START_AT_US + 30_000_000, random.Random(3)
     said = []
     for number in range(1_000):
-        kind: MessageTrouble = "max_deliver" if number % 5 == 4 else "nak"
-        body = {"stream_seq": 10 + chance.randrange(ROOM), "deliveries": number // ROOM + 1}
+        kind: MessageAdvisoryType = "max_deliver" if number % 5 == 4 else "nak"
+        body = {
+            "stream_seq": 10 + chance.randrange(MAX_MESSAGES),
+            "deliveries": number // MAX_MESSAGES + 1,
+        }
         at_us = begin_us + number * 10_000
         said.append(Advisory(at_us, kind, STREAM, CONSUMER, "said", json.dumps(body)))
     return said

@@ -1,4 +1,4 @@
-"""Answer 7 against the model's own histograms and plain sums."""
+"""The benchmark tables against the model's own histograms and plain sums."""
 
 from __future__ import annotations
 

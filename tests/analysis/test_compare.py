@@ -1,4 +1,4 @@
-"""Answer 8: equal sessions are called equal, a tenth slower is found, both 19 times of 20."""
+"""Comparison: equal sessions are called equal, a tenth slower is found, both 19 times of 20."""
 
 from __future__ import annotations
 
@@ -16,14 +16,19 @@ from pyspark.sql import functions as F
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import write_session
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.compare import COMPARISON, SAMPLED, sampled_comparisons, with_sample
-from natstui.analysis.gold.comparing.blocks import BLOCK_US, SEED, reduce
-from natstui.analysis.gold.comparing.verdicts import (
+from natstui.analysis.gold.compare import (
+    COMPARISON,
+    SAMPLE_METRIC,
+    add_sample,
+    find_sampled_comparisons,
+)
+from natstui.analysis.gold.comparison.blocks import BLOCK_US, SEED, summarize_metrics
+from natstui.analysis.gold.comparison.verdicts import (
     ACK_TIME,
+    NO_CHANGE,
     PENDING,
-    SAME,
     THROUGHPUT,
-    Reduced,
+    MetricSummary,
     compare,
 )
 from natstui.analysis.pipeline import analyse
@@ -62,7 +67,7 @@ def in_full(rows: list[tuple[str, str, int, float]]) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture(scope="module")
-def reduced(spark: SparkSession) -> list[Reduced]:
+def reduced(spark: SparkSession) -> list[MetricSummary]:
     """20 baselines, 20 equal sessions and 20 that are a tenth slower, reduced by Spark."""
     series = defaultdict[tuple[str, str], list[float]](list)
     for pair in range(PAIRS):
@@ -74,23 +79,23 @@ def reduced(spark: SparkSession) -> list[Reduced]:
     frame = spark.createDataFrame(rows, "session string, metric string, many array<double>")
     blocks = frame.select("session", "metric", F.posexplode("many").alias("block", "value"))
     nothing = (f"CAST(NULL AS {type_}) {name}" for name, type_ in map(str.split, IN_PART))
-    return reduce(
+    return summarize_metrics(
         blocks.selectExpr("session", "metric", f"block * {BLOCK_US}L at_us", "value", *nothing)
     )[0]
 
 
-def verdicts(reduced: list[Reduced], pair: int, other: str) -> dict[str, str]:
+def verdicts(reduced: list[MetricSummary], pair: int, other: str) -> dict[str, str]:
     names = (f"{pair:02d}-a", f"{pair:02d}-{other}")
     rows = compare([one for one in reduced if one.session in names], ())
     return {row[2]: row[-1] for row in rows}
 
 
-def test_equal_sessions_show_no_significant_change(reduced: list[Reduced]) -> None:
-    equal = [set(verdicts(reduced, pair, "b").values()) == {SAME} for pair in range(PAIRS)]
+def test_equal_sessions_show_no_significant_change(reduced: list[MetricSummary]) -> None:
+    equal = [set(verdicts(reduced, pair, "b").values()) == {NO_CHANGE} for pair in range(PAIRS)]
     assert sum(equal) >= 19
 
 
-def test_a_tenth_slower_is_found(reduced: list[Reduced]) -> None:
+def test_a_tenth_slower_is_found(reduced: list[MetricSummary]) -> None:
     for metric in (RTT, SENT, LATENCY):
         found = [verdicts(reduced, pair, "c")[metric] == "slower" for pair in range(PAIRS)]
         assert sum(found) >= 19, metric
@@ -107,7 +112,7 @@ def test_the_recorded_sessions_differ_by_the_tenth_that_was_planted(analysed: An
         assert row["low_change"] < true < row["high_change"]
 
 
-def test_groups_are_pooled_and_compared(reduced: list[Reduced]) -> None:
+def test_groups_are_pooled_and_compared(reduced: list[MetricSummary]) -> None:
     equal = [one for one in reduced if not one.session.endswith("c")]
     slower = [one for one in reduced if one.session.endswith("c")]
     baseline = tuple(one.session for one in equal)
@@ -116,7 +121,7 @@ def test_groups_are_pooled_and_compared(reduced: list[Reduced]) -> None:
 
 
 def test_spark_reduces_a_series_to_the_numbers_that_plain_python_finds(
-    spark: SparkSession, reduced: list[Reduced]
+    spark: SparkSession, reduced: list[MetricSummary]
 ) -> None:
     lines = values("00-a", 0, 1.0) + values("00-b", 1, 1.0)
     for one in reduced:
@@ -125,7 +130,7 @@ def test_spark_reduces_a_series_to_the_numbers_that_plain_python_finds(
             expected = asdict(series_of(series))
             assert asdict(one.series) == {k: pytest.approx(v) for k, v in expected.items()}
     of_few = [("s", RTT, n, float(n * n)) for n in range(4)]
-    ((few,), _) = reduce(spark.createDataFrame(in_full(of_few), DDL))
+    ((few,), _) = summarize_metrics(spark.createDataFrame(in_full(of_few), DDL))
     expected = asdict(series_of([0.0, 1.0, 4.0, 9.0]))
     assert asdict(few.series) == {k: pytest.approx(v) for k, v in expected.items()}
     assert (few.waiting_share, few.first_at_us) == (None, 0)
@@ -190,18 +195,18 @@ def test_of_too_many_consumers_a_sample_is_compared_that_is_named(spark: SparkSe
             for block in range(10)
         ]
     frame = spark.createDataFrame(rows, DDL)
-    every, none = reduce(frame)
+    every, none = summarize_metrics(frame)
     assert (len(every), none) == (202, None)
-    part, sample = reduce(frame, most_compared=100)
+    part, sample = summarize_metrics(frame, max_series_count=100)
     assert sample is not None and (sample.series_count, sample.seed) == (200, SEED)
     assert sample.share == 0.5
     chosen = [{one.consumer for one in part if one.session == session} for session in "ab"]
     # The same in both, or there would be nothing to compare; and what is of everything.
     assert chosen[0] == chosen[1] and None in chosen[0] and 30 < len(chosen[0]) < 70
-    told = with_sample(compare(part, ()), sample)
+    told = add_sample(compare(part, ()), sample)
     words = "of 200 series of single streams and consumers a sample of 50 % was compared, seed 1"
-    assert {row[-1] for row in told if row[3] or row[2] == SAMPLED} == {words}
-    found = sampled_comparisons(spark.createDataFrame(told, COMPARISON.ddl())).collect()
+    assert {row[-1] for row in told if row[3] or row[2] == SAMPLE_METRIC} == {words}
+    found = find_sampled_comparisons(spark.createDataFrame(told, COMPARISON.ddl())).collect()
     assert [(row["session"], row["kind"], row["evidence"]) for row in found] == [
         ("b", "recording", words)
     ]

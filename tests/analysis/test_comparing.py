@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from natstui.analysis.gold.comparing import statistics
-from natstui.analysis.gold.comparing.verdicts import (
+from natstui.analysis.gold.comparison import statistics
+from natstui.analysis.gold.comparison.verdicts import (
     ACK_TIME,
+    NO_CHANGE,
     PENDING,
     REPEATED,
-    SAME,
     THROUGHPUT,
     UNKNOWN,
-    Reduced,
+    MetricSummary,
     compare,
 )
-from natstui.analysis.gold.comparing.verdicts import PUBLISHED as PUBLISHED_RATE
+from natstui.analysis.gold.comparison.verdicts import PUBLISHED as PUBLISHED_RATE
 from tests.analysis.oracle_comparison import series_of
 
 BLOCKS, BLOCK_S = 84, 10
@@ -77,14 +77,16 @@ def repeats(rng: np.random.Generator) -> Any:
     return rng.poisson(np.where(rng.random(BLOCKS) < 0.05, 30, 0.2)) / (PUBLISHED * BLOCK_S)
 
 
-def reduced(session: str, consumer: str, values: Values, at_us: int = 0) -> Iterable[Reduced]:
+def reduced(
+    session: str, consumer: str, values: Values, at_us: int = 0
+) -> Iterable[MetricSummary]:
     for metric, series in values.items():
         if metric == "waiting":
             continue
         whose = None if metric == PUBLISHED_RATE else consumer
         waiting = values["waiting"] if metric == THROUGHPUT else None
         told = series_of([float(value) for value in series])
-        yield Reduced(session, metric, f"S-{consumer}", whose, at_us, waiting, told)
+        yield MetricSummary(session, metric, f"S-{consumer}", whose, at_us, waiting, told)
 
 
 def quiet(rng: np.random.Generator, load: float = 0.9) -> Values:
@@ -104,7 +106,7 @@ def compared(before: dict[str, Values], after: dict[str, Values]) -> Told:
     return {(row[2], row[4]): row for row in rows if row[-1] in ("slower", "faster")}
 
 
-def all_reduced(session: str, consumers: dict[str, Values], at_us: int) -> Iterable[Reduced]:
+def all_reduced(session: str, consumers: dict[str, Values], at_us: int) -> Iterable[MetricSummary]:
     for name, values in consumers.items():
         yield from reduced(session, name, values, at_us)
 
@@ -198,7 +200,15 @@ def test_the_earliest_session_is_the_baseline_whatever_it_is_called() -> None:
 
 def test_too_few_values_are_no_verdict() -> None:
     few = [
-        Reduced(name, "api round trip (µs)", None, None, 0, None, statistics.Series(3, mean, 1.0))
+        MetricSummary(
+            name,
+            "api round trip (µs)",
+            None,
+            None,
+            0,
+            None,
+            statistics.SeriesStatistics(3, mean, 1.0),
+        )
         for name, mean in (("a", 900.0), ("b", 1900.0))
     ]
     assert [row[-1] for row in compare(few, ())] == [UNKNOWN]
@@ -206,15 +216,15 @@ def test_too_few_values_are_no_verdict() -> None:
 
 def test_the_same_values_are_no_change() -> None:
     told = series_of([5.0] * 30)
-    rows = [Reduced(name, "m", None, None, 0, None, told) for name in "ab"]
-    assert [row[-1] for row in compare(rows, ())] == [SAME]
+    rows = [MetricSummary(name, "m", None, None, 0, None, told) for name in "ab"]
+    assert [row[-1] for row in compare(rows, ())] == [NO_CHANGE]
 
 
 def test_students_t_is_that_of_the_tables() -> None:
     assert statistics.t_quantile(0.975, 10) == pytest.approx(2.2281, abs=1e-4)
     assert statistics.t_quantile(0.995, 30) == pytest.approx(2.7500, abs=1e-4)
     assert statistics.two_sided_p(1.959964, 1e7) == pytest.approx(0.05, abs=1e-5)
-    assert statistics.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert statistics.correct_p_values([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
 
 
 def test_a_difference_beyond_all_numbers_is_certain_and_none_is_no_difference() -> None:

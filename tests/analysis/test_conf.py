@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from natstui.analysis.conf import check_applicable, read_conf
-from natstui.analysis.launch import AnalysisRequest, command
+from natstui.analysis.launch import AnalysisRequest, child_command
 from natstui.errors import AnalysisError
 from tests.analysis.damaged import small
 from tests.analysis.jobs import natstui
@@ -71,7 +71,7 @@ def test_who_starts_spark_must_be_given_them() -> None:
 
 def test_a_bad_setting_is_refused_before_a_process_starts() -> None:
     with pytest.raises(AnalysisError, match="KEY=VALUE"):
-        command(AnalysisRequest(("a",), "out", conf=("bad",)))
+        child_command(AnalysisRequest(("a",), "out", conf=("bad",)))
 
 
 def _repository(folder: Path) -> Path:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
-from natstui.analysis.launch import AnalysisRequest, command
+from natstui.analysis.launch import AnalysisRequest, child_command
 from natstui.cli.sessions.analyze import analyze
 from natstui.errors import MissingExtra, NatstuiError
 from tests.analysis.alike import assert_alike
@@ -67,7 +67,7 @@ def test_a_connect_server_gives_the_tables_of_a_local_run(
 ) -> None:
     if not has_client():
         with pytest.raises(MissingExtra, match=r"natstui\[connect\]"):
-            command(AnalysisRequest(("x",), "y", remote="sc://127.0.0.1:1"))
+            child_command(AnalysisRequest(("x",), "y", remote="sc://127.0.0.1:1"))
         return
     there = tmp_path / "there"
     with connect_server(tmp_path) as address:

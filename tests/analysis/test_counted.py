@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from natstui.analysis.gold.redelivery import POISON, advisories_count, poison_messages
-from natstui.model.live.message_counts import ROOM
+from natstui.analysis.gold.redelivery import POISON, advisories_count, find_poison_messages
+from natstui.model.live.message_counts import MAX_MESSAGES
 from tests.analysis.locally import Answers
 from tests.analysis.storms import (
     CONSUMER,
@@ -58,7 +58,7 @@ def test_each_message_that_a_count_names_has_the_same_row_of_poison(answers: Ans
     names = ("consumer", "stream_seq", "deliveries_count", "naks_count", "given_up", "terminated")
 
     def rows(way: str) -> set[tuple[Any, ...]]:
-        messages = answers.of(name_of(way, ROOM)).rows("poison")
+        messages = answers.of(name_of(way, MAX_MESSAGES)).rows("poison")
         return {tuple(row[name] for name in names) for row in messages}
 
     assert rows("counted") == rows("single") != set()
@@ -68,6 +68,6 @@ def test_the_message_that_was_delivered_most_often_is_the_example_of_a_poison(
     answers: Answers,
 ) -> None:
     rows = answers.of(GIVEN_UP).frame(POISON.name)
-    found = poison_messages(rows).orderBy("weight", ascending=False).first()
+    found = find_poison_messages(rows).orderBy("weight", ascending=False).first()
     assert found is not None and found["sentence"] == "message 3 was dropped after max deliver"
     assert found["evidence"].startswith("131 deliveries")

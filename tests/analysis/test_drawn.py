@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from natstui.analysis.gold.build import TABLES
-from natstui.analysis.gold.telling.harm import ADVICE, HARMS
+from natstui.analysis.gold.shared.harm import ADVICE, HARMS
 from natstui.analysis.report import page as home
 from natstui.analysis.report.notebook import notebook_text
 from natstui.analysis.report.page import page

@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from natstui.analysis.gold.ephemeral import EPHEMERAL, as_families, ephemeral, members
+from natstui.analysis.gold.ephemeral import (
+    EPHEMERAL,
+    compute_ephemeral,
+    family_members,
+    replace_by_families,
+)
 from natstui.analysis.gold.rates import CONSUMER_RATE
-from natstui.analysis.gold.telling.family import family_of
+from natstui.analysis.gold.shared.family import family_of
 from natstui.analysis.gold.verdict import rank_findings
 from natstui.analysis.report.axis import Axis
 from natstui.analysis.report.sections import section_text
@@ -67,7 +72,7 @@ def frames(spark: SparkSession) -> tuple[Silver, Any]:
                 | {"delivered_msgs": delivered * first, "repeated_msgs": repeated * first}
                 | {"pending_max_msgs": pending if first else pending // 2}
             )
-    empty = {table.name: table.no_rows(spark) for table in TABLES}
+    empty = {table.name: table.empty_dataframe(spark) for table in TABLES}
     silver = Silver(**{**empty, CONFIGURATION.name: frame(CONFIGURATION, configured)})
     return silver, frame(CONSUMER_RATE, rates)
 
@@ -75,7 +80,7 @@ def frames(spark: SparkSession) -> tuple[Silver, Any]:
 @pytest.mark.spark
 def test_ephemeral_consumers_are_summed_up_by_how_their_names_begin(spark: SparkSession) -> None:
     mine = [one for one in CONSUMERS if one[1].startswith("dashboard-")]
-    rows = [row.asDict() for row in ephemeral(*frames(spark)).collect()]
+    rows = [row.asDict() for row in compute_ephemeral(*frames(spark)).collect()]
     assert rows == [
         {
             "session": "A", "stream": "S", "name": "dashboard-*", "consumers_count": len(mine),
@@ -93,7 +98,7 @@ def test_what_was_found_of_several_of_them_is_told_once(spark: SparkSession) -> 
         ("A", "lag", f"S > {name}", "lag", f"{name} never caught up", "7 pending", None, None, w)
         for name, w in (("dashboard-3f09ac", 50.0), ("dashboard-99aab0", 60.0), ("billing", 55.0))
     ]
-    rows = as_families(spark.createDataFrame(found, FOUND), members(*frames(spark)))
+    rows = replace_by_families(spark.createDataFrame(found, FOUND), family_members(*frames(spark)))
     told = {row["subject"]: row for row in rank_findings(rows.select(*FOUND_NAMES)).collect()}
     assert told.keys() == {"S > dashboard-*", "S > billing"}
     one = told["S > dashboard-*"]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from natstui.analysis.gold import build as gold
-from natstui.analysis.gold.session import SESSION_SUMMARY, damaged_recordings
+from natstui.analysis.gold.session import SESSION_SUMMARY, find_damaged_recordings
 from natstui.analysis.silver.tables import TABLES as SILVER_TABLES
-from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.findings.finding import Finding
 from natstui.model.live.state import State
 from natstui.model.records.record import Record
@@ -145,7 +145,7 @@ def planted_damage(folder: Path) -> tuple[int, int, int, int, str]:
 
 
 def test_a_damaged_recording_is_a_finding(analysed: Analysed) -> None:
-    (row,) = damaged_recordings(analysed.answers.frame(SESSION_SUMMARY.name)).collect()
+    (row,) = find_damaged_recordings(analysed.answers.frame(SESSION_SUMMARY.name)).collect()
     told = "1 segment is damaged, 2 lines could not be read and are left out"
     assert (row["session"], row["sentence"]) == (THIRD, told)
     assert row["evidence"] == planted_damage(analysed.folders[2])[-1]
@@ -176,10 +176,10 @@ def test_sessions_without_findings_are_judged_by_the_rules_of_the_screen(
     expected = set()
     state, over = State(), list[Finding]()
     for record in analysed.records[THIRD]:
-        before, state = state, judged_after(state, record)
+        before, state = state, apply_and_evaluate(state, record)
         over += state.findings.ended if state.findings is not before.findings else ()
     assert any(finding.kind.entity == "consumer" for finding in over)
-    for one in (*over, *state.findings.open()):
+    for one in (*over, *state.findings.list_open()):
         entity = (one.entity.stream or None, one.entity.consumer or None)
         expected.add((one.kind.code, one.kind.word, *entity, one.since_us, one.until_us))
     names = ("code", "word", "stream", "consumer", "start_at_us", "end_at_us")

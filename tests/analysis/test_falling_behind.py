@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.lag import LAG, lag, lagging_consumers
+from natstui.analysis.gold.lag import LAG, compute_lag, find_lagging_consumers
 from natstui.analysis.gold.rates import CONSUMER_RATE, STREAM_RATE
 
 pytestmark = pytest.mark.spark
@@ -171,12 +171,14 @@ def judged(spark: SparkSession) -> Judged:
     of_streams = [
         tuple(stream.get(column.name) for column in STREAM_RATE.columns) for stream in streams
     ]
-    lags = lag(consumers, spark.createDataFrame(of_streams, STREAM_RATE.ddl()), Thresholds())
+    lags = compute_lag(
+        consumers, spark.createDataFrame(of_streams, STREAM_RATE.ddl()), Thresholds()
+    )
     known = [row.asDict() for row in lags.collect()]
     again = spark.createDataFrame(
         [tuple(row[column.name] for column in LAG.columns) for row in known], LAG.ddl()
     )
-    return Judged(known, [row.asDict() for row in lagging_consumers(again).collect()])
+    return Judged(known, [row.asDict() for row in find_lagging_consumers(again).collect()])
 
 
 def test_none_of_forty_healthy_consumers_is_accused(judged: Judged) -> None:

@@ -11,10 +11,10 @@ import pytest
 from pyspark.errors import PySparkException
 
 from natstui.analysis.conf import NO_CONF, Conf
-from natstui.analysis.defaults import PARTITION_BYTES, SMALL_BYTES
-from natstui.analysis.folders import check_remote, check_sessions, escape_glob, recorded_bytes
-from natstui.analysis.progress import TextSend
-from natstui.analysis.spark.failures import explain, jvm_was_killed, not_started
+from natstui.analysis.defaults import MAX_SMALL_DATA_BYTES, PARTITION_BYTES
+from natstui.analysis.folders import check_remote, escape_glob, recorded_bytes, resolve_sessions
+from natstui.analysis.progress import TextPrinter
+from natstui.analysis.spark.failures import jvm_exit_error, to_start_error, to_user_error
 from natstui.analysis.spark.session import SparkSettings, open_session, settings_for_size
 from natstui.errors import AnalysisError, SessionError
 
@@ -33,7 +33,7 @@ from natstui.errors import AnalysisError, SessionError
             "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
             ": java.io.FileNotFoundException: File file:/tmp/spark-events does not exist\n"
             "\tat org.apache.spark.deploy.history.EventLogFileWriter.requireLogBaseDirAs",
-            "Spark cannot write its event log (/tmp/spark-events): make that folder",
+            "Spark cannot write its event log (/tmp/spark-events): create that folder",
         ),
         (
             "An error occurred while calling o59.create.\n: java.io.IOException: first\n\tat a.b\n"
@@ -43,7 +43,7 @@ from natstui.errors import AnalysisError, SessionError
     ],
 )
 def test_what_spark_says_becomes_a_sentence(spark_says: str, sentence: str) -> None:
-    told = str(explain(PySparkException(spark_says)))
+    told = str(to_user_error(PySparkException(spark_says)))
     assert sentence in told
     assert "\n" not in told
 
@@ -81,19 +81,19 @@ def test_why_spark_does_not_start_is_what_its_process_said(
     monkeypatch.setenv("SPARK_CONF_DIR", "/somewhere")
     monkeypatch.delenv("_JAVA_OPTIONS", raising=False)
     ended = PySparkException("[JAVA_GATEWAY_EXITED] Java gateway process exited")
-    told = str(not_started(ended, Conf(packages=("a:b:1",)), printed))
+    told = str(to_start_error(ended, Conf(packages=("a:b:1",)), printed))
     assert said in told and "a:b:1" in told
     assert "the environment sets" in told and "SPARK_CONF_DIR" in told
     assert "_JAVA_OPTIONS" not in told.replace("JDK_JAVA_OPTIONS", "")
     other = PySparkException("something else")
-    assert not_started(other, NO_CONF, printed) is other
+    assert to_start_error(other, NO_CONF, printed) is other
 
 
 def test_a_jvm_that_was_killed_is_no_host_that_cannot_be_reached() -> None:
     for exit_code in (-signal.SIGKILL, 128 + signal.SIGKILL):
-        assert "out of memory" in str(jvm_was_killed(exit_code))
-    assert "exit code 3" in str(jvm_was_killed(3))
-    assert jvm_was_killed(None) is None and jvm_was_killed(0) is None
+        assert "out of memory" in str(jvm_exit_error(exit_code))
+    assert "exit code 3" in str(jvm_exit_error(3))
+    assert jvm_exit_error(None) is None and jvm_exit_error(0) is None
 
 
 def test_another_spark_than_that_of_pyspark_is_refused_by_its_variable(
@@ -115,7 +115,7 @@ def test_another_spark_than_that_of_pyspark_is_refused_by_its_variable(
 
 
 def test_under_spark_submit_each_step_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
-    send = TextSend()
+    send = TextPrinter()
     for text in ("one", "one", "two", "two", "one"):
         send({"kind": "progress", "text": text})
     send({"kind": "failed", "text": "it failed"})
@@ -125,7 +125,7 @@ def test_under_spark_submit_each_step_is_printed_once(capsys: pytest.CaptureFixt
 
 def test_our_own_errors_stay_as_they_are() -> None:
     error = SessionError("the session is damaged")
-    assert explain(error) is error
+    assert to_user_error(error) is error
 
 
 def test_a_folder_with_the_signs_of_a_pattern_in_its_name_is_meant_literally(
@@ -135,7 +135,7 @@ def test_a_folder_with_the_signs_of_a_pattern_in_its_name_is_meant_literally(
     folder.mkdir()
     (folder / "session.json").write_text("{}")
     (folder / "records-000001.jsonl").write_text("{}\n")
-    (found,) = check_sessions([str(folder)])
+    (found,) = resolve_sessions([str(folder)])
     assert found == escape_glob(str(folder))
     assert r"a\[1\]\{b\}" in found
 
@@ -146,7 +146,7 @@ def test_how_much_is_recorded_is_known_before_spark_starts_but_for_urls(tmp_path
     sizes_bytes = {"session.json": 100, "records-000001.jsonl.gz": 10, "records-000002.jsonl": 40}
     for name, size_bytes in sizes_bytes.items():
         (folder / name).write_bytes(bytes(size_bytes))
-    sessions = check_sessions([str(folder)])
+    sessions = resolve_sessions([str(folder)])
     assert sessions == [escape_glob(str(folder))] != [str(folder)]
     size_bytes = recorded_bytes([*sessions, *sessions])
     assert size_bytes is not None
@@ -158,8 +158,8 @@ def test_how_much_is_recorded_is_known_before_spark_starts_but_for_urls(tmp_path
 SIZES = {
     None: None,
     0: "1",
-    SMALL_BYTES: "1",
-    SMALL_BYTES + 1: "3",
+    MAX_SMALL_DATA_BYTES: "1",
+    MAX_SMALL_DATA_BYTES + 1: "3",
     PARTITION_BYTES * 1000: "1000",
 }
 """What is read, and into how many parts it is cut; None where that is left to the cluster."""
@@ -175,12 +175,12 @@ def test_spark_plans_for_as_much_as_is_read(
 
 
 def test_urls_are_left_to_hadoop() -> None:
-    assert check_sessions(["s3a://bucket/*"]) == ["s3a://bucket/*"]
+    assert resolve_sessions(["s3a://bucket/*"]) == ["s3a://bucket/*"]
 
 
 def test_a_pattern_without_sessions_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(AnalysisError, match="no recorded session matches"):
-        check_sessions([str(tmp_path / "nothing*")])
+        resolve_sessions([str(tmp_path / "nothing*")])
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_connect_server_that_is_not_there_is_said_at_once(address: str, senten
 
 HOLDER = """
 import sys, time
-from natstui.analysis.defaults import SMALL_BYTES
+from natstui.analysis.defaults import MAX_SMALL_DATA_BYTES
 from natstui.analysis.folders import lock_folder
 with lock_folder(sys.argv[1], lambda: print("waits", flush=True)) as alone:
     print("alone" if alone else "shared", flush=True)

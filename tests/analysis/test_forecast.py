@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.telling.forecast import (
-    growth_sums,
+from natstui.analysis.gold.shared.forecast import (
+    growth_aggregates,
     is_certain,
-    left_s,
-    numbered_parts,
+    number_parts,
+    time_until_used_s,
     with_growth,
 )
 
@@ -98,13 +98,13 @@ def told(spark: SparkSession) -> Told:
                 truth[name] = PART_S * parts_until(room, growth)
     frame = spark.createDataFrame(rows, "name string, paces array<double>, room double")
     paces = frame.select("name", "room", F.posexplode("paces").alias("part", "pace"))
-    parts = numbered_parts(paces, ["name"], "part", ["pace"])
-    series = parts.groupBy("name").agg(F.max("room").alias("room"), *growth_sums("pace"))
+    parts = number_parts(paces, ["name"], "part", ["pace"])
+    series = parts.groupBy("name").agg(F.max("room").alias("room"), *growth_aggregates("pace"))
     ends = with_growth(series, ["pace"], PART_S).select(
         "name",
-        F.when(is_certain("pace"), left_s("pace", F.col("room"), PART_S)),
-        left_s("pace", F.col("room"), PART_S, "_most"),
-        left_s("pace", F.col("room"), PART_S, "_least"),
+        F.when(is_certain("pace"), time_until_used_s("pace", F.col("room"), PART_S)),
+        time_until_used_s("pace", F.col("room"), PART_S, "_most"),
+        time_until_used_s("pace", F.col("room"), PART_S, "_least"),
     )
     found: Told = defaultdict(list)
     for name, *ends_s in ends.collect():

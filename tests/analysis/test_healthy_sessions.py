@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from benchmarks._fleet import START_AT_US, Plan
 from benchmarks._sessions import judged, records, write_records
-from natstui.analysis.gold.build import ANSWERS
-from natstui.analysis.gold.telling.harm import REPORTED_SEVERITIES
+from natstui.analysis.gold.build import GOLD_TABLES
+from natstui.analysis.gold.shared.harm import REPORTED_SEVERITIES
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot
 from natstui.model.records.record import Configured, Record
 from tests.analysis.locally import answers_of
@@ -156,9 +156,9 @@ def test_of_forty_healthy_sessions_nobody_is_accused(spark: SparkSession, tmp_pa
     answers = answers_of(spark, tmp_path / "out", [f"{tmp_path}/sessions/*"])
     assert len(answers.rows("session")) == 40
     told: list[dict[str, Any]] = []
-    for answer in ANSWERS:
-        for find in answer.findings:
-            rows = find(answers.frame(answer.table.name)).collect()
+    for gold_table in GOLD_TABLES:
+        for find in gold_table.findings:
+            rows = find(answers.frame(gold_table.table.name)).collect()
             told += [row.asDict() for row in rows if row["kind"] not in NOT_WRONG]
     assert told == []
     spans = answers.rows("finding_groups")

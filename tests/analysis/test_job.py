@@ -21,10 +21,10 @@ import pytest
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
-from natstui.analysis.folders import check_sessions
-from natstui.analysis.job import main, parser
-from natstui.analysis.known import kept_result, state_of
-from natstui.analysis.launch import AnalysisRequest, command
+from natstui.analysis.folders import resolve_sessions
+from natstui.analysis.job import create_parser, main
+from natstui.analysis.launch import AnalysisRequest, child_command
+from natstui.analysis.result_cache import read_cached_result, run_fingerprint
 from natstui.cli.sessions.analyze import analyze, report_lines
 from natstui.errors import NatstuiError
 from tests.analysis.damaged import NAME, polls_only, rewritten, small
@@ -154,11 +154,11 @@ def test_any_change_of_options_tables_or_recording_makes_the_result_unknown(
     session, out = str(two_runs.session), str(two_runs.out)
 
     def known(**changed: Any) -> dict[str, Any] | None:
-        words = command(AnalysisRequest((session,), out, **changed))
-        options = parser().parse_args(words[words.index(session) :])
-        state = state_of(options, check_sessions(options.sessions))
+        words = child_command(AnalysisRequest((session,), out, **changed))
+        options = create_parser().parse_args(words[words.index(session) :])
+        state = run_fingerprint(options, resolve_sessions(options.sessions))
         assert state is not None
-        return kept_result(out, state)
+        return read_cached_result(out, state)
 
     result = {name: value for name, value in two_runs.result.items() if name != "kind"}
     assert known(master="local[1]") == {**result, "read_sessions_count": 0}

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from natstui.analysis.gold.findings import FINDINGS, findings
-from natstui.analysis.gold.lag import LAG_PERIOD, recovered_consumers
-from natstui.analysis.gold.questions.delays import _strongest
+from natstui.analysis.gold.delays import _strongest_delays
+from natstui.analysis.gold.findings import FINDINGS, compute_findings
+from natstui.analysis.gold.lag import LAG_PERIOD, find_recovered_consumers
 from natstui.analysis.gold.session import SESSION_SUMMARY
-from natstui.analysis.gold.telling.harm import ADVICE
-from natstui.analysis.gold.telling.recorded import (
+from natstui.analysis.gold.shared.harm import ADVICE
+from natstui.analysis.gold.shared.recorded_findings import (
+    explain_findings,
     recorded_findings,
-    with_explanations,
-    without_repeated,
+    without_repeated_findings,
 )
 from natstui.analysis.gold.verdict import _advice_field, rank_findings
-from natstui.analysis.report.axis import Axis, top_of
+from natstui.analysis.report.axis import Axis, round_up_height
 from natstui.analysis.report.page import page
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.samples import _LIST_VALUES, _list_values
@@ -115,7 +115,7 @@ def test_a_consumer_that_was_behind_and_caught_up_is_told(spark: SparkSession) -
                       "open": True},
     ]  # fmt: skip
     periods = spark.createDataFrame(ordered(LAG_PERIOD, rows), LAG_PERIOD.ddl())
-    (one,) = recovered_consumers(periods).collect()
+    (one,) = find_recovered_consumers(periods).collect()
     assert one["subject"] == "S > slow"
     assert one["sentence"] == "was behind for 13 min, by up to 9359 messages"
     assert one["evidence"] == "the next one waited for up to 4 min"
@@ -141,7 +141,7 @@ def test_what_happened_once_or_delays_nobody_is_no_certain_reason(spark: SparkSe
             ddl += f", {driver}_{later}_r double, {driver}_{later}_n bigint"
             for row in rows:
                 row += [0.71 if (driver, later) == ("elections", 4) else None, 76]
-    strongest = _strongest(spark.createDataFrame([*map(tuple, rows)], ddl)).collect()
+    strongest = _strongest_delays(spark.createDataFrame([*map(tuple, rows)], ddl)).collect()
     assert sorted(tuple(row[name] for name in (*names, "certain")) for row in strongest) == [
         ("A", "S", f"c{number}", certain) for number, (*_, certain) in enumerate(REASONS)
     ]
@@ -197,7 +197,7 @@ def test_moments_below_a_chart_are_round_and_stand_where_they_are(
      (1000.0, 1000.0), (0.3, 0.3), (1.0e-9, 1.0e-9)],
 )  # fmt: skip
 def test_a_chart_ends_at_a_round_number(most: float, top: float) -> None:
-    assert top_of([0.0, most]) == pytest.approx(top)
+    assert round_up_height([0.0, most]) == pytest.approx(top)
 
 
 def span(stream: str, code: str, after_s: int, for_s: float, **more: Any) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def test_that_messages_were_refused_is_told_though_the_stream_was_unreachable_to
     )  # fmt: skip
     away = spark.createDataFrame([found("S", 900, 70), found("T", 900, 70)], FOUND)
     rows = away.unionByName(recorded_findings(spans))
-    rows = without_repeated(rows, _advice_field("code"), _advice_field("harm"))
+    rows = without_repeated_findings(rows, _advice_field("code"), _advice_field("harm"))
     first, *others = rank_findings(rows).orderBy("rank").collect()
     assert (first["subject"], first["code"], first["harm"]) == ("S", "NT-S05", "lost")
     assert first["sentence"] == "stream full for 13 min"
@@ -247,7 +247,7 @@ def test_what_began_and_ended_in_one_microsecond_is_not_open(spark: SparkSession
     poll = spark.createDataFrame([("A", later_us)], "session string, at_us bigint")
     changes = spark.createDataFrame(ordered(FINDING, rows), FINDING.ddl())
     silver = Silver(**{f.name: poll for f in fields(Silver)} | {"finding": changes})
-    spans = findings(silver).orderBy("start_at_us").collect()
+    spans = compute_findings(silver).orderBy("start_at_us").collect()
     periods = [(row["start_at_us"], row["end_at_us"], row["open"]) for row in spans]
     assert periods == [
         (past_us, now_us, False), (now_us, now_us, False), (later_us, None, True),
@@ -273,7 +273,7 @@ def test_a_reason_is_told_with_what_was_known_then_and_not_of_another_time(
     sessions = spark.createDataFrame(ordered(SESSION_SUMMARY, [session]), SESSION_SUMMARY.ddl())
     stuck = ("A", "stuck", "S > c", "unexplained", "stuck for 5 min", "floor 0", _AT_US,
              _AT_US + 300 * _SECOND_US, 70.0)  # fmt: skip
-    (row,) = with_explanations(spark.createDataFrame([stuck], FOUND), spans, sessions).collect()
+    (row,) = explain_findings(spark.createDataFrame([stuck], FOUND), spans, sessions).collect()
     assert (row["sentence"], row["evidence"]) == (
         "stuck for 5 min: no open pulls", "that time; floor 0",
     )  # fmt: skip

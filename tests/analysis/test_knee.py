@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from natstui.analysis.gold.bench import (
-    bench_account,
-    bench_knee,
-    bench_steady,
-    bench_throughput,
-    slots,
+    compute_bench_account,
+    compute_bench_knee,
+    compute_bench_steady,
+    compute_bench_throughput,
+    messages_per_second,
 )
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
@@ -47,7 +47,7 @@ def levels(spark: SparkSession, run: Callable[[int], tuple[int, int]]) -> list[A
     }
     empty = frame(spark, BENCH_RESULT, [])
     silver = Silver(**{f.name: made.get(f.name, empty) for f in fields(Silver)})
-    return bench_knee(silver, slots(silver)).collect()
+    return compute_bench_knee(silver, messages_per_second(silver)).collect()
 
 
 def test_the_knee_is_the_last_load_before_the_p99_breaks_away(spark: SparkSession) -> None:
@@ -78,7 +78,7 @@ def test_damaged_times_make_no_row_for_each_second_between_them(spark: SparkSess
         "slot_at_us bigint, msgs bigint"
     )
     slotted = spark.createDataFrame(rows, ddl)
-    found = bench_throughput(slotted, bench_steady(slotted)).collect()
+    found = compute_bench_throughput(slotted, compute_bench_steady(slotted)).collect()
     assert {(row["run_id"], row["seconds_count"]) for row in found} == {("right", 2)}
 
 
@@ -98,5 +98,5 @@ def test_an_account_with_a_negative_count_does_not_close(spark: SparkSession) ->
     }
     empty = frame(spark, BENCH_LATENCY, [])
     silver = Silver(**{f.name: tables.get(f.name, empty) for f in fields(Silver)})
-    rows = bench_account(silver).collect()
+    rows = compute_bench_account(silver).collect()
     assert {row["run_id"]: row["closes"] for row in rows} == {"right": True, "forged": False}

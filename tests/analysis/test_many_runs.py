@@ -59,11 +59,11 @@ def test_runs_in_one_process_tell_of_their_own_session_and_leave_nothing(
 def test_a_table_that_is_written_again_is_the_new_one(spark: SparkSession, tmp_path: Path) -> None:
     table = Table("t", "Any.", columns(("session", "string", "A text")))
     store = Store(spark, str(tmp_path), "run")
-    store.write_gold(table, store.known_rows(table, [("first",)]))
+    store.write_gold(table, store.create_rows(table, [("first",)]))
     assert store.gold(table).collect() == [("first",)]
-    store.write_gold(table, store.known_rows(table, [("second",), ("third",)]))
+    store.write_gold(table, store.create_rows(table, [("second",), ("third",)]))
     assert sorted(store.gold(table).collect()) == [("second",), ("third",)]
-    store.write_no_gold(table)
+    store.write_empty_gold(table)
     assert store.is_empty(table) and store.gold(table).collect() == []
-    store.write_gold(table, store.known_rows(table, [("fourth",)]))
+    store.write_gold(table, store.create_rows(table, [("fourth",)]))
     assert not store.is_empty(table) and store.gold(table).collect() == [("fourth",)]

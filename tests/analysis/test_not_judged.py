@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from natstui.analysis.gold.session import SESSION_SUMMARY, unknown_findings
+from natstui.analysis.gold.session import SESSION_SUMMARY, find_unjudged_recordings
 from natstui.analysis.silver.findings import computed_rows
 from natstui.errors import SessionError
 from tests.analysis.damaged import UNDESCRIBED, WHOLE
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 def test_a_session_that_was_not_judged_is_named_with_the_reason(answers: Answers) -> None:
     with pytest.raises(SessionError) as refused:
         [*computed_rows(answers.source(UNDESCRIBED))]
-    (row,) = unknown_findings(answers.frame(SESSION_SUMMARY.name)).collect()
+    (row,) = find_unjudged_recordings(answers.frame(SESSION_SUMMARY.name)).collect()
     assert (row["session"], row["cause"]) == (UNDESCRIBED, "not_judged")
     assert str(refused.value) in row["evidence"]
 
@@ -35,4 +35,4 @@ def test_without_the_code_that_reads_recordings_nothing_is_judged(
 
 def test_those_that_were_judged_are_not_named(analysed: Analysed) -> None:
     summaries = analysed.answers.frame(SESSION_SUMMARY.name)
-    assert unknown_findings(summaries).collect() == []
+    assert find_unjudged_recordings(summaries).collect() == []

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from natstui.analysis.gold.build import ANSWERS
-from natstui.analysis.gold.telling.picture import PICTURE
+from natstui.analysis.gold.build import GOLD_TABLES
+from natstui.analysis.gold.picture import PICTURE
 from natstui.analysis.report.axis import Axis
-from natstui.analysis.report.heading import heading, heading_section
+from natstui.analysis.report.heading import facts_section, session_facts
 from natstui.analysis.report.page import page
 from natstui.analysis.report.sections import cell_text, section_text, sections, titles_of
-from natstui.analysis.report.timeline import MOST_SHOWN
+from natstui.analysis.report.timeline import MAX_EVENTS_COUNT
 from natstui.cli.sessions.analyze import report_lines
 from natstui.units import title_text
 from tests.analysis import drawn
@@ -33,7 +33,9 @@ HOSTILE = (
     "</style></title></script><base href=//evil>",
 )
 NAMES_COUNT = 1_000
-SECTIONS = {answer.table.name: answer.section for answer in ANSWERS if answer.section}
+SECTIONS = {
+    gold_table.table.name: gold_table.section for gold_table in GOLD_TABLES if gold_table.section
+}
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "h3", "h4", "input",
     "main", "section", "p", "div", "table", "thead", "tbody", "tr", "th", "td", "script", "svg",
@@ -233,7 +235,7 @@ def test_a_report_says_what_it_is_about_and_what_is_not_in_it() -> None:
     row = made["tables"]["session"]["rows"][0]
     row[names.index("gaps_count")], row[names.index("not_judged")] = 0, None
     made["tables"]["availability"]["rows"] = []
-    facts = dict(heading(made, session))
+    facts = dict(session_facts(made, session))
     assert (facts["System"], facts["Server"]) == ("PROD, account ORDERS", "n1, 2.12.1")
     assert facts["Recorded"].endswith("(1h00m), a poll every 1 s, by natstui 0.1.0")
     assert facts["Gaps"] == "none"
@@ -255,12 +257,12 @@ def test_a_hostile_header_is_text_and_nothing_else() -> None:
     for value in (*HOSTILE, 1e308, -1, True, [1], {"a": None}):
         about = dict.fromkeys(names, value)
         made["headers"] = {HOSTILE[0]: {**about, "dropped": {"until_at_us": value}}}
-        document = heading_section(made, made["sessions"])
+        document = facts_section(made, made["sessions"])
         seen = Seen()
         seen.feed(document)
         assert set(seen.tags) <= ALLOWED
         assert_harmless(document)
-        told = "".join(words for _, words in heading(made, HOSTILE[0]))
+        told = "".join(words for _, words in session_facts(made, HOSTILE[0]))
         assert told and not re.search(r"[\x00-\x1f\x7f-\x9f]", told)
 
 
@@ -268,7 +270,7 @@ def test_events_are_told_in_the_order_of_time() -> None:
     document = page(drawn.result(lasted_s=3600))
     part = document.split('aria-label="Events in the order of time"')[1].split("</table>")[0]
     times = re.findall(r"<tr><td>([\d :-]+)<td>", part)
-    assert len(times) == MOST_SHOWN and times == sorted(times)
+    assert len(times) == MAX_EVENTS_COUNT and times == sorted(times)
     assert "later events are in the tables below" in document
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks._fleet import START_AT_US
-from natstui.analysis.gold.capacity import CAPACITY, recreated_streams
+from natstui.analysis.gold.capacity import CAPACITY, find_recreated_streams
 from tests.analysis.planted import (
     FIRST,
     GAP,
@@ -113,7 +113,7 @@ def test_a_recreated_stream_is_another_stream(analysed: Analysed) -> None:
     made = {r["created_at_us"] for r in analysed.rows("capacity") if r["stream"] == "JOBS-012"}
     assert len(made) == 2
     assert START_AT_US + 200_000_000 in made
-    told = recreated_streams(analysed.answers.frame(CAPACITY.name)).collect()
+    told = find_recreated_streams(analysed.answers.frame(CAPACITY.name)).collect()
     assert [(row["session"], row["subject"]) for row in told] == [(FIRST, "JOBS-012")]
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold import build as gold
-from natstui.cli.demo import running_shop
+from natstui.cli.demo import run_shop
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.benchmark import BenchmarkFinished, StartBenchmark
 from natstui.model.records.record import WriteNote
@@ -103,7 +103,7 @@ def test_a_recording_of_the_demo_with_a_benchmark_fills_every_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
-    with running_shop(None) as shop, EngineProcess("--server", shop.url) as engine:
+    with run_shop(None) as shop, EngineProcess("--server", shop.url) as engine:
         engine.next(Snapshot)
         first, finished = recorded(engine, "with a gap", 1, True, lambda: limit(shop.url))
         second, _ = recorded(engine, "the same again", 2, False)

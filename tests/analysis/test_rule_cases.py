@@ -11,11 +11,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.capacity import CAPACITY, bytes_are_full, capacity, soon_full
+from natstui.analysis.gold.capacity import (
+    CAPACITY,
+    compute_capacity,
+    find_full_streams,
+    is_at_byte_limit,
+)
 from natstui.analysis.gold.lag import drain_s
 from natstui.analysis.gold.rates import CONSUMER_RATE, STREAM_RATE
-from natstui.analysis.gold.stuck import stuck
-from natstui.analysis.gold.telling.forecast import full_in_s
+from natstui.analysis.gold.shared.forecast import full_in_s
+from natstui.analysis.gold.stuck import compute_stuck
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import (
     CONFIGURATION,
@@ -83,7 +88,9 @@ def test_the_query_names_the_cause_of_each_stuck_consumer(spark: SparkSession) -
     }
     ends = [identity(case) | {"last_at_us": at_us(SECONDS[-1])} for case in STUCK_CASES]
     rates = spark.createDataFrame(ordered(CONSUMER_RATE, ends), CONSUMER_RATE.ddl())
-    found = stuck(Silver(**frames), rates, Thresholds()).select("consumer", "cause").collect()
+    found = (
+        compute_stuck(Silver(**frames), rates, Thresholds()).select("consumer", "cause").collect()
+    )
     assert {row["consumer"]: row["cause"] for row in found} == {
         case.name: case.recorded.word for case in STUCK_CASES
     }
@@ -101,7 +108,7 @@ def test_the_queries_find_when_a_backlog_is_drained_and_a_limit_is_reached(
     assert [row[0] for row in found] == [expected for *_, expected in FULL_CASES]
     kept = [(f.stored_msgs, f.stored_bytes, f.max_bytes, losing) for f, losing, _ in BYTES_CASES]
     names = "stored_msgs long, stored_bytes long, max_bytes long, losing boolean"
-    full = spark.createDataFrame(kept, names).select(bytes_are_full())
+    full = spark.createDataFrame(kept, names).select(is_at_byte_limit())
     assert [bool(row[0]) for row in full.collect()] == [full for *_, full in BYTES_CASES]
 
 
@@ -138,12 +145,13 @@ def test_a_stream_of_which_each_subject_is_full_before_is_never_full(spark: Spar
         for table in TABLES
     }
     rates = spark.createDataFrame(ordered(STREAM_RATE, rows[STREAM_RATE]), STREAM_RATE.ddl())
-    found = capacity(Silver(**frames), rates, Thresholds()).collect()
+    found = compute_capacity(Silver(**frames), rates, Thresholds()).collect()
     for row in found:
         expected = SUBJECT_CASES[row["stream"]][-1]
         assert row["msgs_full_in_s"] == (expected and pytest.approx(expected, rel=0.01))
         assert row["unseen_s"] == 0.0
     told = {
-        row["subject"] for row in soon_full(spark.createDataFrame(found, CAPACITY.ddl())).collect()
+        row["subject"]
+        for row in find_full_streams(spark.createDataFrame(found, CAPACITY.ddl())).collect()
     }
     assert told == {name for name, case in SUBJECT_CASES.items() if case[-1]}

@@ -76,13 +76,13 @@ def test_a_column_is_recorded_as_it_is_or_as_its_difference() -> None:
     assert polled >= differences.keys()
     missing = {differences.get(name, name) for name in polled} - recorded
     assert not missing, f"ConsumersAsDifferences lacks {missing}: it would not be recorded"
-    assert set(schema.PACKED_CONSUMER_COLUMNS) == set(differences.values()) == recorded - polled
+    assert set(schema.DIFFERENCE_COLUMN_TYPES) == set(differences.values()) == recorded - polled
 
 
 def test_every_kind_that_can_be_recorded_is_known() -> None:
     recorded = {kind_of(cls) for cls in any_record.KINDS}
-    assert recorded | {"keyframe"} == set(schema.KINDS)
-    assert "replay_position" not in schema.KINDS
+    assert recorded | {"keyframe"} == set(schema.LINE_KINDS)
+    assert "replay_position" not in schema.LINE_KINDS
 
 
 def test_the_version_written_today_is_read() -> None:

@@ -24,7 +24,7 @@ from natstui.analysis.bronze.sources import Source, find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.folders import escape_glob
 from natstui.analysis.gold import build as gold
-from natstui.analysis.gold.rates import consumer_rate
+from natstui.analysis.gold.rates import compute_consumer_rate
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver import events as silver_events
 from natstui.analysis.silver import samples as silver_samples
@@ -32,7 +32,7 @@ from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE, POLL
 from natstui.analysis.spark import store as spark_store
-from natstui.analysis.spark.store import PART, Store, part_folder
+from natstui.analysis.spark.store import PART_COLUMN, Store, partition_folder
 from natstui.errors import AnalysisError
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.records.record import Configured
@@ -75,17 +75,22 @@ def plan(rows: DataFrame) -> str:
 def left_by_a_run(spark: SparkSession, out: Path, sources: list[Source], rows_count: int) -> None:
     """Write what a run leaves of sessions of which the small ones lie together: some tables."""
     store, files_of_all = Store(spark, str(out), "1"), segment_files(spark, sources)
-    planned = parts.plan_sessions(files_of_all, {}, store.part_of_many)
-    store.set_parts(planned.parts, planned.new.keys())
+    planned = parts.plan_sessions(files_of_all, {}, store.shared_part_name)
+    store.set_parts(planned.parts, planned.sessions_to_read.keys())
     for table in (POLL, CONSUMER_SAMPLE):
         unknown = (None,) * (len(table.columns) - 1)
         rows = [(one.session, *unknown) for one in sources] * rows_count
-        store.write_silver(table, store.known_rows(table, rows))
+        store.write_silver(table, store.create_rows(table, rows))
     complete = [
-        (one.session, planned.new[one.session], one.folder, planned.parts[one.session])
+        (
+            one.session,
+            planned.sessions_to_read[one.session],
+            one.folder,
+            planned.parts[one.session],
+        )
         for one in sources
     ]
-    store.write_silver(silver.MANIFEST, store.known_rows(silver.MANIFEST, complete))
+    store.write_silver(silver.MANIFEST, store.create_rows(silver.MANIFEST, complete))
 
 
 @pytest.mark.usefixtures("broadcasting")
@@ -102,7 +107,7 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
     sessions = sessions / "{x}[2]* 50%20 größe + &#"
     folders = [polls_only(sessions, name, ticks=5) for name in names]
     small_bytes = max((folder / OPEN).stat().st_size for folder in folders)
-    monkeypatch.setattr(parts, "SMALL_BYTES", small_bytes)
+    monkeypatch.setattr(parts, "MAX_SMALL_SESSION_BYTES", small_bytes)
     for name in (other, alone):
         polls_only(sessions, name, ticks=12)
     held, out = persisted(spark), tmp_path / "out"
@@ -141,7 +146,7 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
     counts = {**dict(zip(names, (54, 30, 30), strict=True)), "new": 30, alone: 72}
     assert build("2", {*names, other, "new"}, names[1]) == (5, counts)
     (kept,) = first.items() & files(out).items()
-    assert f"/{part_folder(PART, alone)}/" in kept[0]
+    assert f"/{partition_folder(PART_COLUMN, alone)}/" in kept[0]
     rows = Store(spark, str(out), "other").silver(POLL, None)
     assert {row["session"] for row in rows.collect()} == {*names, "new", alone}
     # What that run has left is complete: another one reads nothing.
@@ -299,7 +304,7 @@ def test_rates_are_one_aggregation_of_the_samples(
     # Of one part, nothing would be exchanged.
     with unset(spark, "spark.sql.shuffle.partitions"):
         layer = read_silver(Store(spark, root, "other"), list(analysed.records))
-        text = plan(consumer_rate(layer, Thresholds()))
+        text = plan(compute_consumer_rate(layer, Thresholds()))
     assert len(re.findall(r"Exchange hashpartitioning", text)) == 1
     assert not re.search(r"Join|Window|Python", text)
 

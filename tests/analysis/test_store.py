@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.known import answers_fingerprint
+from natstui.analysis.result_cache import gold_fingerprint
 from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.spark.store import Store
-from natstui.analysis.tables import Table, columns, dictionary
+from natstui.analysis.tables import Table, columns, data_dictionary
 from natstui.errors import AnalysisError
 from tests.analysis.test_silver import nothing_can_be_deleted
 
@@ -38,7 +38,7 @@ def test_what_a_killed_run_left_is_removed_and_what_is_not_ours_stays(
         (tmp_path / name).mkdir()
     staging = tmp_path / "silver" / "poll" / ".spark-staging-1"
     staging.mkdir(parents=True)
-    Store(spark, str(tmp_path), "ffffffff").tidy()
+    Store(spark, str(tmp_path), "ffffffff").delete_leftovers()
     assert names(tmp_path) == ["gold", "gold.backup", "gold.mine", "silver"]
     assert not staging.exists()
 
@@ -49,7 +49,7 @@ def test_tables_that_a_killed_run_had_moved_aside_are_put_back(
     old = tmp_path / "gold.89abcdef.old"
     old.mkdir()
     (old / "DICTIONARY.md").write_text("of the run before")
-    Store(spark, str(tmp_path), "ffffffff").tidy()
+    Store(spark, str(tmp_path), "ffffffff").delete_leftovers()
     assert names(tmp_path) == ["gold"]
     assert (tmp_path / "gold" / "DICTIONARY.md").read_text() == "of the run before"
 
@@ -67,13 +67,13 @@ def test_tables_at_a_url_that_no_analysis_has_written_are_not_replaced(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     store = Store(spark, f"file://{tmp_path}", "ffffffff")
-    store.check_own()
+    store.check_own_gold()
     (tmp_path / "gold").mkdir()
     (tmp_path / "gold" / "orders").write_text("precious")
     with pytest.raises(AnalysisError, match="it has gold already, which natstui did not write"):
-        store.check_own()
+        store.check_own_gold()
     (tmp_path / "gold" / "_made_of-parquet-0").touch()
-    store.check_own()
+    store.check_own_gold()
 
 
 def test_what_somebody_put_beside_the_tables_is_not_replaced_with_them(
@@ -84,14 +84,14 @@ def test_what_somebody_put_beside_the_tables_is_not_replaced_with_them(
     for table in tables:
         store.write_gold(table, spark.createDataFrame([], table.ddl()))
     store.publish(tables, "0")
-    store.check_others(tables)
+    store.check_no_other_files(tables)
     for name in ("my_summary/part-0.parquet", "notes.md", "poll/notes.md"):
         file = tmp_path / "gold" / name
         file.parent.mkdir(exist_ok=True)
         file.write_text("precious")
         what = "my_summary" if name.startswith("my_summary") else name
         with pytest.raises(AnalysisError, match=f"it has gold/{what} already, which natstui did"):
-            store.check_others(tables)
+            store.check_no_other_files(tables)
         assert file.read_text() == "precious"
         file.unlink()
         if name.startswith("my_summary"):
@@ -113,38 +113,40 @@ def test_where_nothing_can_be_deleted_what_is_dropped_has_no_rows_any_more(
     store, sessions = Store(spark, str(tmp_path), "1"), ["dropped", "kept"]
     store.set_parts({name: name for name in sessions}, sessions)
     store.drop_silver(FILES, set())
-    assert store.silver(FILES, None).collect() == [] and store.pieces_of(FILES, sessions) == {}
+    assert store.silver(FILES, None).collect() == [] and store.read_pieces(FILES, sessions) == {}
     written = [(name, "records-000001.jsonl.gz") for name in sessions]
-    rows = store.known_rows(FILES, written)
+    rows = store.create_rows(FILES, written)
     store.write_silver(FILES, rows)
     store.write_bronze(FILES.name, rows, 0)
-    store.tidy_bronze("nothing", FILES.name)
-    dropped, kept = (store.piece_of(name, segment, 0) for name, segment in written)
-    assert store.pieces_of(FILES, sessions).keys() == {dropped, kept}
+    store.delete_incomplete_pieces("nothing", FILES.name)
+    dropped, kept = (store.piece_name(name, segment, 0) for name, segment in written)
+    assert store.read_pieces(FILES, sessions).keys() == {dropped, kept}
     store.drop_silver(FILES, {"kept"})
     store.drop_bronze(FILES.name, {dropped, "never/written-0"})
     assert [tuple(row) for row in store.silver(FILES, sessions).collect()] == written[1:]
-    assert store.pieces_of(FILES, sessions).keys() == {kept}
+    assert store.read_pieces(FILES, sessions).keys() == {kept}
 
 
 def test_answers_are_kept_when_all_tables_are_there_and_have_the_same_fingerprint(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     tables = (silver_tables.POLL, silver_tables.SEGMENT)
-    mark = answers_fingerprint({"one": "1:abc"}, Thresholds())
+    mark = gold_fingerprint({"one": "1:abc"}, Thresholds())
     first = Store(spark, str(tmp_path), "ffffffff")
     for table in tables:
         first.write_gold(table, spark.createDataFrame([], table.ddl()))
     first.publish(tables, mark)
-    assert Store(spark, str(tmp_path), "0").keep_gold(tables, mark)
-    assert not Store(spark, str(tmp_path), "0").keep_gold((*tables, silver_tables.EVENT), mark)
+    assert Store(spark, str(tmp_path), "0").use_published_gold(tables, mark)
+    assert not Store(spark, str(tmp_path), "0").use_published_gold(
+        (*tables, silver_tables.EVENT), mark
+    )
     for other in (
-        answers_fingerprint({"one": "1:abd"}, Thresholds()),
-        answers_fingerprint({}, Thresholds()),
+        gold_fingerprint({"one": "1:abd"}, Thresholds()),
+        gold_fingerprint({}, Thresholds()),
     ):
-        assert not Store(spark, str(tmp_path), "0").keep_gold(tables, other)
-    longer = answers_fingerprint({"one": "1:abc"}, Thresholds(stuck_after_s=60.0))
-    assert not Store(spark, str(tmp_path), "0").keep_gold(tables, longer)
+        assert not Store(spark, str(tmp_path), "0").use_published_gold(tables, other)
+    longer = gold_fingerprint({"one": "1:abc"}, Thresholds(stuck_after_s=60.0))
+    assert not Store(spark, str(tmp_path), "0").use_published_gold(tables, longer)
 
 
 def test_rows_that_are_known_here_are_read_without_python_beside_the_jvm(
@@ -168,12 +170,12 @@ def test_rows_that_are_known_here_are_read_without_python_beside_the_jvm(
         ("far", None, math.inf, None),
         ("small", 1, 5e-324, None),
     ]
-    found = store.known_rows(table, rows)
+    found = store.create_rows(table, rows)
     assert [tuple(row) for row in found.collect()] == rows
     assert "ExistingRDD" not in plan(found)
-    nan = store.known_rows(table, [("nan", 1, math.nan, None)]).first()
+    nan = store.create_rows(table, [("nan", 1, math.nan, None)]).first()
     assert nan is not None and math.isnan(nan["rate_per_s"])
-    store.discard()
+    store.delete_run_folders()
     assert names(tmp_path) == []
 
 
@@ -182,7 +184,7 @@ def test_a_table_no_session_ever_had_rows_for_is_known_to_be_empty(
 ) -> None:
     for table in silver_tables.TABLES:
         nothing = Store(spark, str(tmp_path), "run").silver(table, ["a"])
-        assert table.contract(nothing).collect() == []
+        assert table.conform(nothing).collect() == []
         assert nothing.columns == [column.name for column in table.columns]
         assert "LocalTableScan <empty>" in plan(nothing.groupBy("session").count())
 
@@ -193,7 +195,7 @@ def test_a_moment_is_written_in_microseconds_and_as_a_timestamp(
     table = Table("t", "", columns(("begun_at_us", "bigint", ""), ("lasted_us", "bigint", "")))
     rows = [(1_795_455_558_023_120, 7), (None, 8)]
     store = Store(spark, str(tmp_path), "run")
-    store.write_gold(table, store.known_rows(table, rows))
+    store.write_gold(table, store.create_rows(table, rows))
     written = spark.read.parquet(f"{tmp_path}/gold.run/t").orderBy("lasted_us")
     assert dict(written.dtypes) == {
         "begun_at_us": "bigint",
@@ -203,8 +205,8 @@ def test_a_moment_is_written_in_microseconds_and_as_a_timestamp(
     moments = [row["us"] for row in written.selectExpr("unix_micros(begun_at) AS us").collect()]
     assert moments == [1_795_455_558_023_120, None]
     assert store.gold(table).columns == ["begun_at_us", "lasted_us"]
-    assert "| begun_at | timestamp |" in dictionary([table])
-    assert "One row per `begun_at_us`." in dictionary([replace(table, key=("begun_at_us",))])
+    assert "| begun_at | timestamp |" in data_dictionary([table])
+    assert "One row per `begun_at_us`." in data_dictionary([replace(table, key=("begun_at_us",))])
 
 
 def plan(rows: DataFrame) -> str:
@@ -218,7 +220,7 @@ def test_a_table_written_without_rows_is_there_and_is_not_read_again(
     table = silver_tables.EVENT
     store = Store(spark, str(tmp_path), "run")
     assert not store.is_empty(table)
-    store.write_no_gold(table)
+    store.write_empty_gold(table)
     assert store.is_empty(table) and "FileScan" not in plan(store.gold(table))
     store.publish((table,), "mark")
     written = spark.read.parquet(f"{tmp_path}/gold/{table.name}")
@@ -233,7 +235,7 @@ _BY_DAY = Table(
     "by_day",
     "A table in folders.",
     columns(("session", "string", "A text"), ("begun_at_us", "bigint", "A moment")),
-    day_of="begun_at_us",
+    day_column="begun_at_us",
 )
 _MIDNIGHT_US = 1_795_478_400_000_000
 
@@ -247,7 +249,7 @@ def test_rows_of_each_day_and_server_lie_in_a_folder_that_alone_is_read(
         ("a", _MIDNIGHT_US - 1), ("a", _MIDNIGHT_US), ("b", _MIDNIGHT_US), ("b", None),
         ("c", 2**62), ("of nobody", -1),
     ]  # fmt: skip
-    store.write_gold(_BY_DAY, store.known_rows(_BY_DAY, rows))
+    store.write_gold(_BY_DAY, store.create_rows(_BY_DAY, rows))
     folder, nowhere = tmp_path / "gold.run" / "by_day", "__HIVE_DEFAULT_PARTITION__"
     assert {str(path.parent.relative_to(folder)) for path in folder.rglob("*.parquet")} == {
         "day=2026-11-23/server=eu%2F1",
@@ -264,6 +266,6 @@ def test_rows_of_each_day_and_server_lie_in_a_folder_that_alone_is_read(
     written = spark.read.schema(_BY_DAY.ddl()).parquet(str(folder))
     found = written.where("day = '2026-11-24' AND server = 'eu/1'")
     assert [(row["session"], row["begun_at_us"]) for row in found.collect()] == [rows[1]]
-    assert "| day | date |" in dictionary([_BY_DAY])
-    store.write_gold(_BY_DAY, store.known_rows(_BY_DAY, []))
+    assert "| day | date |" in data_dictionary([_BY_DAY])
+    store.write_gold(_BY_DAY, store.create_rows(_BY_DAY, []))
     assert spark.read.parquet(str(folder)).columns == ["session", "begun_at_us", "begun_at"]

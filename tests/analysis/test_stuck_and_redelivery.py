@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks._fleet import START_AT_US
-from natstui.analysis.gold.telling.harm import HARMS
+from natstui.analysis.gold.shared.harm import HARMS
 from natstui.model.records.record import Advisory
 from tests.analysis.planted import GAP, INTERVAL_S, Analysed, consumer_series
 

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.capacity import soon_full
-from natstui.analysis.gold.lag import lagging_consumers
-from natstui.analysis.gold.rates import consumer_rate, stream_rate
+from natstui.analysis.gold.capacity import find_full_streams
+from natstui.analysis.gold.lag import find_lagging_consumers
+from natstui.analysis.gold.rates import compute_consumer_rate, compute_stream_rate
 from natstui.analysis.silver.layer import Silver
 from tests.analysis.happened import FORGOTTEN, LIMITED, LONG, SHORT, WAITING_MSGS, second
 from tests.analysis.locally import Answers, AnswersOfSome
@@ -39,7 +39,10 @@ def test_what_was_made_again_and_what_began_anew_are_told(result: AnswersOfSome)
     found = told(result, "identity")
     assert found.keys() == {"ORDERS-000 > billing-0000", "EVENTS-001"}
     assert found["ORDERS-000 > billing-0000"][0] == "deleted and recreated"
-    assert found["EVENTS-001"][0] == "began anew 1 time: the messages it had stored are lost"
+    assert (
+        found["EVENTS-001"][0]
+        == "restarted its sequence 1 time: the messages it had stored are lost"
+    )
 
 
 def test_a_leader_that_does_not_answer_is_told_with_its_time(result: AnswersOfSome) -> None:
@@ -69,7 +72,7 @@ def test_the_only_message_that_may_be_delivered_is_poison(result: AnswersOfSome)
 
 
 def test_what_one_bucket_cannot_show_is_unknown(result: AnswersOfSome) -> None:
-    (found,) = lagging_consumers(
+    (found,) = find_lagging_consumers(
         result.frame("lag").where((F.col("session") == SHORT) & (F.col("consumer") == LIMITED))
     ).collect()
     growth = "the recording is too short to know its growth"
@@ -92,11 +95,11 @@ def test_a_short_recording_tells_why_and_foretells_nothing(result: AnswersOfSome
     source = found["finding", "ORDERS-000"]
     assert (source["code"], source["sentence"]) == ("NT-S07", "source error (EU) for 67 s")
     assert not [row for row in rows if row["kind"] == "capacity"]
-    foretold = soon_full(result.frame("capacity"))
+    foretold = find_full_streams(result.frame("capacity"))
     assert foretold.where(F.col("session") == SHORT).collect() == []
 
 
-@pytest.mark.parametrize("rate", [stream_rate, consumer_rate])
+@pytest.mark.parametrize("rate", [compute_stream_rate, compute_consumer_rate])
 def test_buckets_are_as_long_as_is_asked_for(
     result: AnswersOfSome, rate: Callable[[Silver, Thresholds], DataFrame]
 ) -> None:

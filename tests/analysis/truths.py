@@ -21,7 +21,7 @@ FILTERED, SHORT = 2, 3
 """The other consumer of that stream has a filter; the last one is many that live for 5 s."""
 VIEW = "view-"
 CREATED_AGAIN_TICK, RESTARTED_TICK, OUTAGE_S = 60, 90, 20
-ADVISED = ((50, "nak"), (51, "nak"), (52, "max_deliver"), (70, "nak"), (71, "max_deliver"),
+ADVISED_ACTIONS = ((50, "nak"), (51, "nak"), (52, "max_deliver"), (70, "nak"), (71, "max_deliver"),
            (72, "max_deliver"))  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def mixed(plan: Plan) -> Iterator[Record]:
     """Yield a consumer that is created again, one with a filter, short lives, and empty queues."""
     extra = tuple(
         advisory(second(at), kind, STREAM, CONSUMER, stream_seq=7, deliveries=2)
-        for at, kind in ADVISED
+        for at, kind in ADVISED_ACTIONS
     )
     for record in records(replace(plan, extra=extra)):
         if isinstance(record, Configured) and record.consumers:

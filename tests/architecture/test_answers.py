@@ -1,13 +1,15 @@
-"""Everything about an answer of the analysis is in its own file."""
+"""Everything about a gold table of the analysis is in its own file."""
 
 from __future__ import annotations
 
 import ast
 
-from natstui.analysis.gold.build import ANSWERS
+from natstui.analysis.gold.build import GOLD_TABLES
 from tests.architecture.source import Module, modules
 
-COLUMNS = {answer.table.name: {c.name for c in answer.table.columns} for answer in ANSWERS}
+COLUMNS = {
+    gold_table.table.name: {c.name for c in gold_table.table.columns} for gold_table in GOLD_TABLES
+}
 
 
 def calls(module: Module, name: str) -> int:
@@ -40,7 +42,7 @@ def test_the_file_that_defines_a_table_of_gold_also_makes_its_answer() -> None:
     places = {name: m for m in modules("natstui.analysis.gold") for name in tables_defined(m)}
     assert places.keys() == COLUMNS.keys()
     for module in set(places.values()):
-        assert calls(module, "Answer") == len(tables_defined(module)), module.name
+        assert calls(module, "GoldTable") == len(tables_defined(module)), module.name
 
 
 def test_no_file_but_that_of_the_answer_describes_its_table() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tests.architecture.source import Module, modules
@@ -53,7 +54,7 @@ def starts(module: Module) -> bool:
 def own_programs(module: Module) -> Iterator[str]:
     """Yield the modules that a module starts through the one home of such starts."""
     for node in module.nodes():
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "own_program":
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "module_command":
             words = [word.value for word in node.args[:2] if isinstance(word, ast.Constant)]
             yield " ".join(words)
 
@@ -65,13 +66,13 @@ def test_only_one_place_knows_how_python_is_started() -> None:
 
 
 def test_every_start_of_a_process_is_known() -> None:
-    found = {m.name for m in modules() if starts(m) or "start_session(" in m.text}
+    found = {m.name for m in modules() if starts(m) or "start_process_session(" in m.text}
     own = {m.name for m in modules() if list(own_programs(m))}
     assert found - own == {HOME, *OTHER_PROGRAMS, *HANDED_ON}
 
 
 def test_what_other_programs_print_is_read_in_one_place() -> None:
-    assert {m.name for m in modules() if "output_of(" in m.text} == {HOME, *READ}
+    assert {m.name for m in modules() if re.search(r"\brun_program\(", m.text)} == {HOME, *READ}
     unbounded = ("capture_output", "check_output", "getoutput")
     assert [m.name for m in modules() if any(word in m.text for word in unbounded)] == []
 

@@ -71,7 +71,7 @@ def test_model_worker_engine_and_commands_load_what_they_need_and_no_more() -> N
     scripts = (
         "",
         importing("model"),
-        "import natstui.bench.worker.process",
+        "import natstui.bench.worker",
         importing("engine", "jetstream", "bench", "session", "config", "lines", "feed"),
         "\n".join(f"import {name}" for name in sorted(commands)),
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 
-from natstui.tui.kit.looks import STYLES
+from natstui.tui.kit.styles import STYLES
 from tests.architecture.source import Module, modules
 
-LOOKS = "natstui.tui.kit.looks"
+LOOKS = "natstui.tui.kit.styles"
 STYLE = re.compile(
     r"^(bold |italic |dim )*(\$[a-z][a-z0-9-]+( \d+%)?|bold|italic|underline)( on \S+( \d+%)?)?$"
 )

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from natstui.bench.worker import programs
+from natstui.bench.worker import PROGRAMS
 from natstui.model.bench.patterns import Pattern, traits
 from tests.architecture.source import modules
 
@@ -87,11 +87,11 @@ def test_a_request_of_the_journal_is_no_pattern() -> None:
 
 
 def test_there_is_a_program_for_each_pattern() -> None:
-    assert set(programs.PROGRAMS) == NAMES
+    assert set(PROGRAMS) == NAMES
 
 
 def test_who_sends_does_not_receive() -> None:
     for pattern in get_args(Pattern):
         does = traits(pattern)
-        assert (does.sends, does.receives, does.reads_stored, does.answers).count(True) == 1
+        assert (does.sends, does.receives, does.reads_stored, does.replies).count(True) == 1
         assert does.needs_stream == pattern.startswith(("js-", "kv-"))

@@ -32,7 +32,7 @@ EXCEPTIONS: dict[str, str] = {
     "SendAgain.newest": "a sequence and a moment",
     "FindGivenUp.heard": "pairs of a moment and a sequence",
     "AgainCounted.subjects": "a subject, its count, and a stream",
-    "Seat.waiting": "indexes, not amounts",
+    "Evaluation.waiting_rows": "indexes, not amounts",
     "Finding.numbers": "the name of each number carries the unit",
     "FindingReport.numbers": "the name of each number carries the unit",
     "Symptom.numbers": "the name of each number carries the unit",

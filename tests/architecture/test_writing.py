@@ -17,10 +17,10 @@ from tests.write_cases import WRITINGS
 WRITERS: dict[str, tuple[str, ...] | str] = {
     "analysis/folders.py": ("analyze --out",),
     "analysis/job.py": ("analyze --scratch",),
-    "analysis/known.py": ("analyze --html", "analyze --out"),
+    "analysis/result_cache.py": ("analyze --html", "analyze --out"),
     "analysis/progress.py": ("analyze --log",),
     "analysis/spark/store.py": ("analyze --out",),
-    "bench/worker/process.py": "a lock in the state folder",
+    "bench/worker.py": "a lock in the state folder",
     "bench/result/library.py": "the library of runs; complete, by files.py",
     "cli/bench/run.py": ("bench --csv",),
     "cli/core/sub.py": "/dev/null",
@@ -53,7 +53,7 @@ WRITERS: dict[str, tuple[str, ...] | str] = {
     "session/share/pack.py": ("sessions pack", "sessions unpack"),
     "session/write/disk.py": ("record",),
     "session/write/seal.py": ("record",),
-    "tui/frame/remembered.py": "what a screen remembers, in the state folder",
+    "tui/frame/view_file.py": "what a screen remembers, in the state folder",
     "tui/app/terminal_driver.py": "/dev/null",
     "tui/app/app.py": ("screenshot",),
     "tui/messages/message.py": "a payload saved on the screen; complete, by files.py",
@@ -80,8 +80,8 @@ REFUSED = frozenset(
 """Flags of the NATS CLI that are answered with the form of here."""
 
 _CALLS = frozenset((
-    "complete_file", "write_complete", "complete_folder", "unfinished", "publish_file", "open_log",
-    "open_lock", "write_text", "write_bytes", "mkdir", "mkdtemp", "TemporaryDirectory",
+    "complete_file", "write_complete", "complete_folder", "partial_folder", "publish_file",
+    "open_log", "open_lock", "write_text", "write_bytes", "mkdir", "mkdtemp", "TemporaryDirectory",
     "touch", "symlink_to",
 ))  # fmt: skip
 

@@ -9,15 +9,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from natstui.bench.job.job import Job
-from natstui.bench.job.protocol import Go
+from natstui.bench.job.protocol import StartCommand
 from natstui.bench.job.schedule import Schedule
 from natstui.bench.job.tally import Tally
-from natstui.bench.result.accounting import ConsumerSpan, WorkerBook
-from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
+from natstui.bench.result.accounting import ConsumerSpan, WorkerCounts
+from natstui.bench.result.outcome import RunOutcome, WorkerEnd, make_result
 from natstui.bench.run.assets import RunAssets, new_run_id
 from natstui.bench.run.orders import all_orders
 from natstui.bench.wire.link import WireLink
-from natstui.bench.worker.programs import Program, build
+from natstui.bench.worker import Program, build_program
 from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.model.bench.counts import merge_latencies
@@ -46,7 +46,7 @@ class Worker:
 
     async def work(self) -> None:
         """Do what a worker does after GO; raises the error that would end the run."""
-        await self.job.sleep((self.job.go_ns - time.monotonic_ns()) / 1e9)
+        await self.job.sleep((self.job.start_ns - time.monotonic_ns()) / 1e9)
         await self.program.run()
         self.link.end_subscriptions()
         if self.link.failure.done():
@@ -59,15 +59,15 @@ class Worker:
         counts, latencies = self.job.tally.pop_new()
         assert counts == self.job.tally.totals()
         orders, tally = self.job.orders, self.job.tally
-        book = WorkerBook(
+        book = WorkerCounts(
             name=f"{orders.role.name}/{orders.worker_id}",
             role=orders.role,
             worker_id=orders.worker_id,
             publisher_id=orders.publisher_id,
-            has_stamps=orders.stamp_of is not None,
+            has_stamps=orders.received_payload is not None,
             reported=counts,
             totals=counts,
-            seen=tally.seen.dump(),
+            received_sequences=tally.received_sequences.dump(),
         )
         return WorkerEnd(book, tally.last_sent_ns, tally.last_received_ns, None, "done", latencies)
 
@@ -90,16 +90,16 @@ class Workers:
 
     async def start(self, connection: Connection, stack: AsyncExitStack) -> None:
         """Connect every worker and let it begin, one after the other as processes do."""
-        await self.assets.build()
-        for orders in all_orders(self.plan, self.assets, connection.to_line()):
+        await self.assets.create()
+        for orders in all_orders(self.plan, self.assets, connection.to_json_line()):
             client = await connect(connection)
             stack.push_async_callback(client.close)
             link = WireLink(client.nc)
             stack.push_async_callback(link.close)
             link.replace_parser()
-            schedule = Schedule(orders.role.schedule, orders.which, orders.of)
+            schedule = Schedule(orders.role.schedule, orders.worker_index, orders.workers_count)
             job = Job(orders, client, Tally(), schedule)
-            program = build(job, link)
+            program = build_program(job, link)
             await program.begin()
             self.all.append(Worker(job, link, program))
 
@@ -109,7 +109,9 @@ class Workers:
         end_s = self.plan.duration_s
         end_ns = None if end_s is None else now_ns + round(end_s * 1e9)
         for worker in self.all:
-            worker.job.begin(Go(go_ns=now_ns, steady_ns=now_ns, end_ns=end_ns, begun_ns=now_ns))
+            worker.job.begin(
+                StartCommand(start_ns=now_ns, steady_ns=now_ns, end_ns=end_ns, run_start_ns=now_ns)
+            )
         working = [(worker, asyncio.ensure_future(worker.work())) for worker in self.all]
         ending = [task for worker, task in working if worker.ends_by_itself]
         if meanwhile is not None:
@@ -127,9 +129,9 @@ class Workers:
                 await asyncio.gather(*tasks)
         finally:
             await ended(*tasks)
-        ends = await self.assets.figures()
+        ends = await self.assets.read_figures()
         workers = [worker.end() for worker in self.all]
-        stored_msgs = await self.assets.stored_msgs()
+        stored_msgs = await self.assets.read_stored_msgs()
         outcome = RunOutcome(
             plan=self.plan,
             started_at_us=started_at_us,
@@ -141,21 +143,23 @@ class Workers:
             waiting_msgs=self.assets.waiting_msgs if self.assets.stream else None,
             stopped=False,
             failure=None,
-            consumers={name: ConsumerSpan(self.assets.begun[name], ends[name]) for name in ends},
+            consumers={
+                name: ConsumerSpan(self.assets.start_figures[name], ends[name]) for name in ends
+            },
         )
-        result = conclude(outcome)
+        result = make_result(outcome)
         check_accounts(result)
         return result
 
     async def _has_all(self) -> bool:
         """Return whether every receiver that does not end by itself has what it should get."""
-        stored_msgs = await self.assets.stored_msgs() or 0
-        if any(await self.assets.pending() or ()):
+        stored_msgs = await self.assets.read_stored_msgs() or 0
+        if any(await self.assets.read_pending() or ()):
             return False
         for role in self.plan.roles:
             if not role.traits.receives or role.traits.has_shared_consumer or role.total_msgs:
                 continue
-            expected = self.assets.owed_msgs(role, stored_msgs) or 0
+            expected = self.assets.deliverable_msgs(role, stored_msgs) or 0
             if not role.traits.consumes:
                 subjects = (role.subject, f"{role.subject}.*")
                 expected = sum(
@@ -163,7 +167,7 @@ class Workers:
                     for sender in self.plan.roles
                     if sender.traits.sends and sender.subject in subjects
                 )
-            copies = 1 if role.queue or role.traits.answers else role.workers_count
+            copies = 1 if role.queue or role.traits.replies else role.workers_count
             came_msgs = self.sum("received_msgs", role.name) + self.sum("foreign_msgs", role.name)
             if came_msgs < expected * copies:
                 return False
@@ -172,7 +176,7 @@ class Workers:
     def sent(self) -> dict[str, int]:
         """Return how many messages were published, for the removal of what was created."""
         sent_msgs = self.sum("sent_msgs") + self.sum("retried_msgs")
-        return dict.fromkeys(self.assets.created, sent_msgs)
+        return dict.fromkeys(self.assets.created_streams, sent_msgs)
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from natstui.bench.result.possible import impossible_values
+from natstui.bench.result.library import impossible_values
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.model.bench.counts import main_latency, merge_latencies, total_counts

@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from natstui.bench.job.seen import FOREIGN, ReceivedSequences
+from natstui.bench.job.sequences import FOREIGN, ReceivedSequences
 from natstui.bench.result.accounting import (
     ConsumerFigures,
     ConsumerSpan,
-    WorkerBook,
-    account,
+    WorkerCounts,
+    compute_accounting,
+    decode_figures,
+    deliverable_msgs,
     is_shared,
-    owed_msgs,
-    read_figures,
     receiver_groups,
 )
 from natstui.model.bench.counts import Counts
@@ -30,24 +30,24 @@ def seen(publisher: int, *seqs: int) -> dict[str, dict[str, str]]:
     return one.dump()
 
 
-def book(role: Role, worker_id: int = 0, *, publisher: int = 0, **counts: int) -> WorkerBook:
+def book(role: Role, worker_id: int = 0, *, publisher: int = 0, **counts: int) -> WorkerCounts:
     """Return a worker that reported what it counted."""
     told = Counts(**counts)
-    return WorkerBook(f"{role.name}/{worker_id}", role, worker_id, told, told, {}, publisher)
+    return WorkerCounts(f"{role.name}/{worker_id}", role, worker_id, told, told, {}, publisher)
 
 
 def sender(
     sent: int, *, pattern: str = "publish", publisher: int = 0, **others: int
-) -> WorkerBook:
+) -> WorkerCounts:
     role = Role("pubs", pattern)  # type: ignore[arg-type]
     return book(role, publisher=publisher, sent_msgs=sent, **others)
 
 
 def receiver(
     role: Role, seqs: range | tuple[int, ...], *, worker_id: int = 0, **counts: int
-) -> WorkerBook:
+) -> WorkerCounts:
     one = book(role, worker_id, **{"received_msgs": len(seqs), **counts})
-    return replace(one, seen=seen(0, *seqs))
+    return replace(one, received_sequences=seen(0, *seqs))
 
 
 def figures(delivered: int = 0, pending: int = 0, ack_pending: int = 0, **others: Any) -> Any:
@@ -61,17 +61,17 @@ def span(begin: ConsumerFigures, end: ConsumerFigures) -> dict[str, ConsumerSpan
 def test_figures_are_read_from_the_reply() -> None:
     info: dict[str, Any] = {"delivered": {"consumer_seq": 7}, "num_pending": 5}
     info |= {"num_ack_pending": 3, "config": {}}
-    assert read_figures(info) == ConsumerFigures(7, 5, 3, False)
+    assert decode_figures(info) == ConsumerFigures(7, 5, 3, False)
     for config in ({"filter_subject": "a"}, {"filter_subjects": ["a", "b"]}):
-        assert read_figures(info | {"config": config}).is_filtered
+        assert decode_figures(info | {"config": config}).is_filtered
 
 
 def test_a_consumer_owes_what_it_had_and_what_was_stored_and_nobody_knows_behind_a_filter() -> (
     None
 ):
-    assert owed_msgs(figures(9, 5, 3), 100) == 108
-    assert owed_msgs(figures(9, 5, 3), None) is None
-    assert owed_msgs(figures(9, 5, 3, filtered=True), 100) is None
+    assert deliverable_msgs(figures(9, 5, 3), 100) == 108
+    assert deliverable_msgs(figures(9, 5, 3), None) is None
+    assert deliverable_msgs(figures(9, 5, 3, filtered=True), 100) is None
 
 
 def test_redeliveries_are_deliveries_less_first_ones_between_what_was_counted_and_unread() -> None:
@@ -97,7 +97,7 @@ def test_who_shares_messages_is_one_group() -> None:
     books = [receiver(CONSUME, range(3)), receiver(CONSUME, range(3, 5), worker_id=1)]
     alone = Role("others", "subscribe")
     groups = receiver_groups([sender(5), receiver(alone, (1,)), *books, receiver(alone, (2,))])
-    assert [(one.role.name, len(one.books)) for one in groups] == [
+    assert [(one.role.name, len(one.workers)) for one in groups] == [
         ("subs", 2),
         ("others", 1),
         ("others", 1),
@@ -106,7 +106,7 @@ def test_who_shares_messages_is_one_group() -> None:
 
 
 def test_who_ended_without_its_last_word_leaves_the_different_messages_unknown() -> None:
-    silent = replace(book(CONSUME, received_msgs=2), seen=None)
+    silent = replace(book(CONSUME, received_msgs=2), received_sequences=None)
     (group,) = receiver_groups([receiver(CONSUME, range(3)), silent])
     assert group.is_unreported
     assert group.distinct_msgs() is None
@@ -114,7 +114,7 @@ def test_who_ended_without_its_last_word_leaves_the_different_messages_unknown()
     assert unstamped.distinct_msgs() is None
     (nothing,) = receiver_groups([book(CONSUME)])
     assert nothing.distinct_msgs() == 0
-    books = account([sender(5), silent], None, None)
+    books = compute_accounting([sender(5), silent], None, None)
     assert (books.lost_msgs, books.distinct_msgs, books.duplicate_msgs) == (None, None, 0)
 
 
@@ -125,7 +125,7 @@ def test_a_stored_run_closes_and_says_where_everything_is() -> None:
     )  # fmt: skip
     subs = receiver(CONSUME, range(101), redelivered_msgs=1, out_of_order_msgs=2)
     ends = span(figures(0, 0, 0), figures(102, 0, 0))
-    books = account([pubs, subs], 101, 0, ends)
+    books = compute_accounting([pubs, subs], 101, 0, ends)
     assert books.closes
     assert books.missing == ()
     sums = (books.sent_msgs, books.acked_msgs, books.duplicate_acked_msgs, books.refused_msgs)
@@ -139,23 +139,25 @@ def test_a_stored_run_closes_and_says_where_everything_is() -> None:
 
 def test_what_the_server_still_holds_is_not_lost_and_the_rest_is() -> None:
     ends = span(figures(), figures(92, 3, 2))
-    books = account([receiver(CONSUME, range(90))], 100, 0, ends)
+    books = compute_accounting([receiver(CONSUME, range(90))], 100, 0, ends)
     assert (books.expected_msgs, books.lost_msgs) == (100, 5)
     assert (books.unread_msgs, books.unsettled_msgs) == (2, 2)
-    late = account([receiver(CONSUME, range(99))], 100, 0, span(figures(), figures(99, 3, 2)))
+    late = compute_accounting(
+        [receiver(CONSUME, range(99))], 100, 0, span(figures(), figures(99, 3, 2))
+    )
     assert late.lost_msgs == 0
 
 
 def test_more_received_than_delivered_or_sent_does_not_close() -> None:
     ends = span(figures(10, 0, 0), figures(15, 0, 0))
-    books = account([receiver(CONSUME, range(7))], 6, 0, ends)
+    books = compute_accounting([receiver(CONSUME, range(7))], 6, 0, ends)
     assert not books.closes
     assert books.missing == (
         "role subs received 7 deliveries, but the server counts 5",
         "role subs received 7 different messages, and only 6 were sent to it",
     )
     assert books.unread_msgs == 0
-    equal = account([receiver(CONSUME, range(5))], 5, 0, ends)
+    equal = compute_accounting([receiver(CONSUME, range(5))], 5, 0, ends)
     assert equal.closes
 
 
@@ -169,11 +171,13 @@ def test_sums_of_several_consumers_add_up() -> None:
         receiver(CONSUME, range(10), redelivered_msgs=1),
         receiver(other, range(9), redelivered_msgs=1),
     ]
-    books = account(got, 10, 0, ends)
+    books = compute_accounting(got, 10, 0, ends)
     assert (books.delivered_msgs, books.unread_msgs, books.unsettled_msgs) == (23, 4, 3)
     assert (books.expected_msgs, books.distinct_msgs, books.received_msgs) == (20, 19, 19)
     assert (books.redelivered_msgs, books.lost_msgs) == (3, 0)
-    one_known = account([*got, receiver(Role("alone", "subscribe"), range(4))], 10, 0, ends)
+    one_known = compute_accounting(
+        [*got, receiver(Role("alone", "subscribe"), range(4))], 10, 0, ends
+    )
     assert (one_known.expected_msgs, one_known.lost_msgs, one_known.delivered_msgs) == (
         None,
         None,
@@ -183,104 +187,104 @@ def test_sums_of_several_consumers_add_up() -> None:
 
 def test_without_a_consumer_the_workers_counts_are_all_there_is() -> None:
     got = [receiver(ORDERED, range(4), redelivered_msgs=2) for _ in range(2)]
-    books = account(got, 4, 0)
+    books = compute_accounting(got, 4, 0)
     assert (books.delivered_msgs, books.unread_msgs, books.unsettled_msgs) == (None, None, None)
     assert (books.redelivered_msgs, books.expected_msgs) == (4, 8)
 
 
 def test_repeats_are_received_and_not_different() -> None:
-    books = account([sender(4), receiver(SUBSCRIBE, (0, 1, 1, 2, 3))], None, None)
+    books = compute_accounting([sender(4), receiver(SUBSCRIBE, (0, 1, 1, 2, 3))], None, None)
     assert (books.received_msgs, books.distinct_msgs, books.duplicate_msgs) == (5, 4, 1)
     assert (books.expected_msgs, books.lost_msgs) == (4, 0)
 
 
 def test_an_ordered_receiver_is_owed_the_whole_stream_but_what_was_gone_before_it() -> None:
-    one = replace(receiver(ORDERED, range(6)), gone_before_msgs=5)
-    assert account([one], 10, 3).expected_msgs == 8
-    assert account([one], 10, None).expected_msgs == 6
-    assert account([replace(one, gone_before_msgs=12)], 10, 3).expected_msgs == 6
-    assert account([replace(one, gone_before_msgs=0)], 10, 3).expected_msgs == 13
+    one = replace(receiver(ORDERED, range(6)), dropped_before_msgs=5)
+    assert compute_accounting([one], 10, 3).expected_msgs == 8
+    assert compute_accounting([one], 10, None).expected_msgs == 6
+    assert compute_accounting([replace(one, dropped_before_msgs=12)], 10, 3).expected_msgs == 6
+    assert compute_accounting([replace(one, dropped_before_msgs=0)], 10, 3).expected_msgs == 13
     more = receiver(ORDERED, range(20))
-    assert account([more], 10, 3).expected_msgs == 13
-    assert account([one], None, 3).expected_msgs is None
-    nothing = replace(receiver(ORDERED, ()), gone_before_msgs=13)
-    assert account([nothing], 10, 3).expected_msgs == 0
+    assert compute_accounting([more], 10, 3).expected_msgs == 13
+    assert compute_accounting([one], None, 3).expected_msgs is None
+    nothing = replace(receiver(ORDERED, ()), dropped_before_msgs=13)
+    assert compute_accounting([nothing], 10, 3).expected_msgs == 0
 
 
 def test_a_shared_consumer_owes_what_its_readers_should_get_and_not_the_stream() -> None:
     ends = span(figures(0, 4, 2), figures(8, 0, 0))
-    books = account([receiver(CONSUME, range(8))], 10, 3, ends)
+    books = compute_accounting([receiver(CONSUME, range(8))], 10, 3, ends)
     assert (books.expected_msgs, books.lost_msgs) == (16, 8)
 
 
 def test_a_subscriber_is_owed_what_every_sender_sent_from_its_first_message_on() -> None:
     other = sender(5, publisher=1)
-    heard = replace(receiver(SUBSCRIBE, range(10)), due_from={0: 0})
-    books = account([sender(10), other, heard], None, None)
+    heard = replace(receiver(SUBSCRIBE, range(10)), sent_before_msgs={0: 0})
+    books = compute_accounting([sender(10), other, heard], None, None)
     assert (books.expected_msgs, books.lost_msgs) == (15, 5)
-    late = replace(receiver(SUBSCRIBE, range(1, 10)), due_from={0: 0})
-    assert account([sender(10), late], None, None).lost_msgs == 1
-    without_word = replace(late, due_from={})
-    assert account([sender(10), without_word], None, None).lost_msgs == 1
+    late = replace(receiver(SUBSCRIBE, range(1, 10)), sent_before_msgs={0: 0})
+    assert compute_accounting([sender(10), late], None, None).lost_msgs == 1
+    without_word = replace(late, sent_before_msgs={})
+    assert compute_accounting([sender(10), without_word], None, None).lost_msgs == 1
 
 
 def test_a_subscriber_is_owed_what_was_sent_since_it_heard_and_what_it_got_before() -> None:
-    heard = replace(receiver(SUBSCRIBE, (3, *range(5, 10))), due_from={0: 5})
-    books = account([sender(10), heard], None, None)
+    heard = replace(receiver(SUBSCRIBE, (3, *range(5, 10))), sent_before_msgs={0: 5})
+    books = compute_accounting([sender(10), heard], None, None)
     assert (books.expected_msgs, books.lost_msgs) == (6, 0)
-    gap = replace(receiver(SUBSCRIBE, (5, 7, 8, 9)), due_from={0: 5})
-    assert account([sender(10), gap], None, None).lost_msgs == 1
-    later = replace(gap, due_from={0: 50})
-    assert account([sender(10), later], None, None).expected_msgs == 4
+    gap = replace(receiver(SUBSCRIBE, (5, 7, 8, 9)), sent_before_msgs={0: 5})
+    assert compute_accounting([sender(10), gap], None, None).lost_msgs == 1
+    later = replace(gap, sent_before_msgs={0: 50})
+    assert compute_accounting([sender(10), later], None, None).expected_msgs == 4
     elsewhere = replace(sender(7), role=Role("pubs", "publish", subject="elsewhere"))
-    assert account([sender(10), elsewhere, heard], None, None).expected_msgs == 6
-    assert account([elsewhere, heard], None, None).expected_msgs is None
+    assert compute_accounting([sender(10), elsewhere, heard], None, None).expected_msgs == 6
+    assert compute_accounting([elsewhere, heard], None, None).expected_msgs is None
 
 
 def test_a_queue_group_is_owed_what_was_sent_since_the_first_of_it_heard() -> None:
-    first = replace(receiver(QUEUE, (2, 4)), due_from={0: 2})
-    second = replace(receiver(QUEUE, (3,), worker_id=1), due_from={0: 4})
-    books = account([sender(6), first, second], None, None)
+    first = replace(receiver(QUEUE, (2, 4)), sent_before_msgs={0: 2})
+    second = replace(receiver(QUEUE, (3,), worker_id=1), sent_before_msgs={0: 4})
+    books = compute_accounting([sender(6), first, second], None, None)
     assert (books.expected_msgs, books.distinct_msgs, books.lost_msgs) == (4, 3, 1)
 
 
 def test_unstamped_messages_are_counted_by_number() -> None:
-    got = replace(book(SUBSCRIBE, received_msgs=3), due_from={0: 4})
-    assert account([sender(10), got], None, None).expected_msgs == 6
-    many = replace(book(SUBSCRIBE, received_msgs=8), due_from={0: 4})
-    assert account([sender(10), many], None, None).expected_msgs == 8
-    too_many = replace(book(SUBSCRIBE, received_msgs=12), due_from={0: 4})
-    assert account([sender(10), too_many], None, None).expected_msgs == 10
+    got = replace(book(SUBSCRIBE, received_msgs=3), sent_before_msgs={0: 4})
+    assert compute_accounting([sender(10), got], None, None).expected_msgs == 6
+    many = replace(book(SUBSCRIBE, received_msgs=8), sent_before_msgs={0: 4})
+    assert compute_accounting([sender(10), many], None, None).expected_msgs == 8
+    too_many = replace(book(SUBSCRIBE, received_msgs=12), sent_before_msgs={0: 4})
+    assert compute_accounting([sender(10), too_many], None, None).expected_msgs == 10
 
 
 def test_a_message_sent_twice_on_purpose_is_owed_once() -> None:
     payload = Payload(msg_ids=True, duplicate_ratio=0.5)
     role = Role("pubs", "publish", payload=payload)
     pubs = book(role, sent_msgs=9)
-    books = account([pubs, receiver(SUBSCRIBE, range(6))], None, None)
+    books = compute_accounting([pubs, receiver(SUBSCRIBE, range(6))], None, None)
     assert (books.expected_msgs, books.lost_msgs) == (6, 0)
-    nothing = account([book(role), receiver(SUBSCRIBE, ())], None, None)
+    nothing = compute_accounting([book(role), receiver(SUBSCRIBE, ())], None, None)
     assert nothing.expected_msgs == 0
 
 
 def test_publish_acknowledgements_that_do_not_add_up_are_named() -> None:
     pubs = sender(10, pattern="js-publish-sync", acked_msgs=8, refused_msgs=1)
-    assert account([pubs], 8, None).missing == (
+    assert compute_accounting([pubs], 8, None).missing == (
         "10 messages sent, but 9 replies and 0 without a reply",
     )
     put = sender(10, pattern="kv-put", acked_msgs=8, unanswered_msgs=2)
-    assert account([put], 8, None).closes
-    assert account([put], 10, None).closes
-    assert account([put], 7, None).missing == ("8 acknowledged, but 7 stored",)
-    assert account([put], 11, None).missing == ("8 acknowledged, but 11 stored",)
-    assert account([put], None, None).closes
-    assert account([sender(10)], 7, None).closes
+    assert compute_accounting([put], 8, None).closes
+    assert compute_accounting([put], 10, None).closes
+    assert compute_accounting([put], 7, None).missing == ("8 acknowledged, but 7 stored",)
+    assert compute_accounting([put], 11, None).missing == ("8 acknowledged, but 11 stored",)
+    assert compute_accounting([put], None, None).closes
+    assert compute_accounting([sender(10)], 7, None).closes
 
 
 def test_reports_that_do_not_add_up_are_named() -> None:
     one = sender(5)
     silent, wrong = replace(one, totals=None), replace(one, totals=Counts(sent_msgs=6))
-    assert account([silent, wrong, one], None, None).missing == (
+    assert compute_accounting([silent, wrong, one], None, None).missing == (
         "worker pubs/0 sent no final report",
         "the reports of worker pubs/0 do not add up to its totals",
     )
@@ -290,25 +294,25 @@ def test_replies_and_gets_count_as_received_where_nobody_else_receives() -> None
     asks = book(Role("asks", "request"), sent_msgs=5, received_msgs=4)
     gets = book(Role("gets", "js-get"), received_msgs=3)
     serves = book(Role("service", "serve"), received_msgs=5, sent_msgs=5)
-    books = account([asks, gets, serves], None, None)
+    books = compute_accounting([asks, gets, serves], None, None)
     assert (books.sent_msgs, books.received_msgs) == (5, 7)
     assert (books.expected_msgs, books.lost_msgs) == (None, None)
-    both = account([gets, receiver(SUBSCRIBE, range(2))], None, None)
+    both = compute_accounting([gets, receiver(SUBSCRIBE, range(2))], None, None)
     assert both.received_msgs == 2
 
 
 def test_a_run_measures_when_something_was_sent_or_received_in_its_measured_part() -> None:
-    assert not account([sender(5)], None, None).measures
-    assert account([sender(5, steady_sent_msgs=1)], None, None).measures
+    assert not compute_accounting([sender(5)], None, None).measures
+    assert compute_accounting([sender(5, steady_sent_msgs=1)], None, None).measures
     got = receiver(SUBSCRIBE, (0,), steady_received_msgs=1)
-    assert account([got], None, None).measures
+    assert compute_accounting([got], None, None).measures
 
 
-def foreign(one: WorkerBook, stream_seqs: tuple[int, ...], received: int) -> WorkerBook:
+def foreign(one: WorkerCounts, stream_seqs: tuple[int, ...], received: int) -> WorkerCounts:
     """Return a receiver that got messages of others, too."""
     counts = replace(one.reported, foreign_msgs=received)
-    dump = {**(one.seen or {}), **seen(FOREIGN, *stream_seqs)}
-    return replace(one, reported=counts, totals=counts, seen=dump, has_stamps=True)
+    dump = {**(one.received_sequences or {}), **seen(FOREIGN, *stream_seqs)}
+    return replace(one, reported=counts, totals=counts, received_sequences=dump, has_stamps=True)
 
 
 def test_what_others_sent_is_neither_lost_nor_twice_nor_stored_by_this_run() -> None:
@@ -316,38 +320,40 @@ def test_what_others_sent_is_neither_lost_nor_twice_nor_stored_by_this_run() -> 
     subs = foreign(receiver(CONSUME, range(10)), (3, 5, 9, 12), 6)
     # Fourteen stored; sixteen deliveries, two of them of foreign messages once more.
     ends = span(figures(), figures(16))
-    books = account([pubs, subs], 14, 0, ends)
+    books = compute_accounting([pubs, subs], 14, 0, ends)
     assert books.closes, books.missing
     assert (books.stored_msgs, books.received_msgs, books.foreign_msgs) == (10, 10, 6)
     assert (books.expected_msgs, books.distinct_msgs) == (10, 10)
     assert (books.lost_msgs, books.duplicate_msgs, books.unread_msgs) == (0, 0, 0)
     # Of the foreign ones one is missing, and nobody knows that it was none of ours.
     less = foreign(receiver(CONSUME, range(10)), (3, 5, 9), 3)
-    assert account([pubs, less], 14, 0, span(figures(), figures(13))).lost_msgs == 1
+    assert compute_accounting([pubs, less], 14, 0, span(figures(), figures(13))).lost_msgs == 1
     ordered = foreign(receiver(ORDERED, range(10)), (3, 5, 9, 12), 4)
-    books = account([pubs, ordered], 14, 0)
+    books = compute_accounting([pubs, ordered], 14, 0)
     assert (books.closes, books.expected_msgs, books.lost_msgs) == (True, 10, 0)
     # What others stored after it ended is nothing that it should have got.
-    books = account([pubs, ordered], 20, 0, is_shared=True)
+    books = compute_accounting([pubs, ordered], 20, 0, is_stream_shared=True)
     assert (books.closes, books.stored_msgs, books.lost_msgs) == (True, 10, 0)
 
 
 def test_core_messages_of_others_are_only_counted() -> None:
     subs = foreign(receiver(SUBSCRIBE, range(9)), (), 50)
-    books = account([sender(10), subs], None, None)
+    books = compute_accounting([sender(10), subs], None, None)
     assert (books.expected_msgs, books.lost_msgs, books.foreign_msgs) == (10, 1, 50)
     assert books.closes
 
 
 def test_in_a_stream_of_others_a_publisher_stored_what_it_has_answers_for() -> None:
     pubs = sender(10, pattern="js-publish-async", acked_msgs=8, unanswered_msgs=2)
-    assert account([pubs], 30, 0).missing == ("8 acknowledged, but 30 stored",)
-    books = account([pubs], 30, 0, is_shared=True)
+    assert compute_accounting([pubs], 30, 0).missing == ("8 acknowledged, but 30 stored",)
+    books = compute_accounting([pubs], 30, 0, is_stream_shared=True)
     assert (books.closes, books.stored_msgs) == (True, 10)
-    assert account([pubs], 9, 0, is_shared=True).stored_msgs == 9
-    assert account([pubs], 7, 0, is_shared=True).missing == ("8 acknowledged, but 7 stored",)
+    assert compute_accounting([pubs], 9, 0, is_stream_shared=True).stored_msgs == 9
+    assert compute_accounting([pubs], 7, 0, is_stream_shared=True).missing == (
+        "8 acknowledged, but 7 stored",
+    )
 
 
 def test_of_a_consumer_that_cannot_be_asked_nobody_knows_what_is_lost() -> None:
-    books = account([receiver(CONSUME, range(3))], 20, 0)
+    books = compute_accounting([receiver(CONSUME, range(3))], 20, 0)
     assert (books.expected_msgs, books.lost_msgs, books.closes) == (None, None, True)

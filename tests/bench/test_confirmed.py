@@ -14,13 +14,13 @@ import pytest
 from nats.aio.client import Client as NatsClient
 
 from natstui.bench.plan.check import plan_errors
-from natstui.bench.result.accounting import ConsumerFigures, ConsumerSpan, WorkerBook
-from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
+from natstui.bench.result.accounting import ConsumerFigures, ConsumerSpan, WorkerCounts
+from natstui.bench.result.outcome import RunOutcome, WorkerEnd, make_result
 from natstui.bench.run import worker_processes
 from natstui.bench.run.assets import RunAssets, published_loss
-from natstui.bench.run.controller import Benchmark, RunEntry
+from natstui.bench.run.controller import Benchmark, RunJournalEntry
 from natstui.config.connection import Connection, Secret
-from natstui.errors import Conflict, NotFound, Refused, SessionError
+from natstui.errors import ActionRefused, Conflict, NotFound, SessionError
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.subject_counts import SubjectCounts
@@ -168,7 +168,7 @@ async def test_a_run_on_what_exists_is_in_the_journal_and_is_not_undone(account:
     assert "up to 35 messages of consumer C" in (entries[3].loses or "")
     client = await connect(connection)
     for wanted in (entries[3].entry, None):
-        with pytest.raises(Refused, match="cannot be undone: published messages stay"):
+        with pytest.raises(ActionRefused, match="cannot be undone: published messages stay"):
             await undo(Writer(client, Journal()), Undo(0, wanted))
     await client.close()
     await nc.close()
@@ -177,7 +177,7 @@ async def test_a_run_on_what_exists_is_in_the_journal_and_is_not_undone(account:
 async def test_of_a_run_that_ends_early_the_journal_has_the_reason(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_processes, "_END_S", 0.5)
+    monkeypatch.setattr(worker_processes, "_EXIT_TIMEOUT_S", 0.5)
     connection = Connection(servers=(account.url,))
     nc = await nats.connect(account.url)
     await fill(nc)
@@ -190,7 +190,7 @@ async def test_of_a_run_that_ends_early_the_journal_has_the_reason(
     benchmark = Benchmark(what, connection, Records(), "C", shown)
     running = asyncio.ensure_future(benchmark.run())
     benchmark.stop()
-    with pytest.raises(Refused, match="stopped before it began"):
+    with pytest.raises(ActionRefused, match="stopped before it began"):
         await running
     begun, ended = benchmarks()
     assert (begun.outcome, ended.outcome) == ("done", "failed")
@@ -209,7 +209,7 @@ async def test_a_disk_without_room_for_the_end_of_a_run_has_no_begin_in_the_jour
     resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, limits[1]))
     try:
         with pytest.raises(SessionError, match="cannot be written"):
-            Writer(client, journal).note_begin(draft)
+            Writer(client, journal).journal_begin(draft)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert journal.entries() == []
@@ -230,8 +230,8 @@ async def test_a_run_that_changes_nothing_that_exists_is_not_in_the_journal(
             plan(Role("pubs", "publish", subject="nobody", total_msgs=3)),
             plan(Role("subs", "js-ordered", total_msgs=5), stream=EXISTING),
         ):
-            target = await RunAssets(client, what, "r").target()
-            with RunEntry(Writer(client, Journal()), what, "r", target):
+            target = await RunAssets(client, what, "r").find_target()
+            with RunJournalEntry(Writer(client, Journal()), what, "r", target):
                 assert benchmarks() == []
         assert benchmarks() == []
         with pytest.raises(NotFound):
@@ -329,9 +329,9 @@ async def test_a_change_of_a_run_that_removes_more_of_others_than_was_said_is_re
     refusals = list[asyncio.Task[tuple[str, str]]]()
 
     async def change() -> tuple[str, str]:
-        with pytest.raises(Refused) as larger:
+        with pytest.raises(ActionRefused) as larger:
             benchmark.change_payload("8KB")
-        with pytest.raises(Refused) as another:
+        with pytest.raises(ActionRefused) as another:
             await benchmark.add_worker("pubs")
         benchmark.change_payload("200")
         return str(larger.value), str(another.value)
@@ -383,7 +383,7 @@ async def test_a_run_whose_messages_remove_those_of_others_is_confirmed(
     config = {"name": "OWN", "subjects": ["own.>"], "storage": "memory", limit: LIMITED[limit]}
     await client.request("STREAM.CREATE.OWN", config)
     for number in range(20):
-        await client.ask(f"own.{number + 1}", b"x")
+        await client.request_subject(f"own.{number + 1}", b"x")
     role = Role("pubs", pattern, subject="own", subjects_count=50, total_msgs=50)
     what = plan(role, stream=None if pattern == "publish" else EXISTING)
     shown = await shown_of(connection, what)
@@ -405,7 +405,7 @@ async def test_what_is_removed_is_counted_for_all_repetitions_and_added_workers(
     config = {"name": "OWN", "subjects": ["own"], "storage": "memory", "max_msgs": 20}
     await client.request("STREAM.CREATE.OWN", config)
     for _ in range(20):
-        await client.ask("own", b"x")
+        await client.request_subject("own", b"x")
     role = Role("pubs", "js-publish-async", subject="own", total_msgs=3, workers_count=1)
     faults = tuple(Fault(number / 10, "add", "pubs") for number in (1, 2))
     what = replace(plan(role, stream=EXISTING), faults=faults)
@@ -518,10 +518,10 @@ def test_what_the_server_does_with_what_was_not_acknowledged_is_said(
         ConsumerFigures(0, 5, 0, False, max_deliver), ConsumerFigures(5, 0, 5, False, max_deliver)
     )
     spans, counts = {"subs": span}, Counts(received_msgs=5)
-    book = WorkerBook("subs/0", what.roles[0], 0, counts, counts, {})
+    book = WorkerCounts("subs/0", what.roles[0], 0, counts, counts, {})
     ends = [WorkerEnd(book, 0, 9, None, "done")]
     outcome = RunOutcome(what, 1, 0, 9, ends, Latencies(), 0, 5, False, None, consumers=spans)
-    (said,) = (note for note in conclude(outcome).notes if "redeliver" in note)
+    (said,) = (note for note in make_result(outcome).notes if "redeliver" in note)
     assert said.endswith(sentence)
 
 
@@ -623,7 +623,7 @@ async def test_a_run_that_may_take_messages_of_push_consumers_that_are_not_reada
     connection = Connection(servers=(server.url,), user="b", password=Secret("b"))
     what = plan(Role("subs", "subscribe", subject="for.app"), duration_s=0.1, drain_s=0.1)
     result = await Benchmark(what, connection, Records()).run()
-    assert any("not known whether this takes messages of push" in note for note in result.notes)
+    assert any("unknown whether push consumers lose messages" in note for note in result.notes)
     await nc.close()
 
 
@@ -672,5 +672,5 @@ def test_no_run_sends_to_the_server_or_answers_for_it(pattern: Pattern) -> None:
 async def test_no_run_sends_to_the_api_under_another_prefix(account: Account) -> None:
     connection = Connection(servers=(account.url,), api_prefix="OTHER.API")
     what = plan(Role("pubs", "publish", subject="OTHER.API.STREAM.PURGE.OWN", total_msgs=1))
-    with pytest.raises(Refused, match="for requests to the server"):
+    with pytest.raises(ActionRefused, match="for requests to the server"):
         await Benchmark(what, connection, Records()).run()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from natstui.bench.job.content import (
-    ALIKE_MSGS,
+    SAME_SIZE_MSGS,
     Content,
     SenderSettings,
     check_fits,
@@ -23,8 +23,9 @@ RANGE = Role("p", "publish", payload=Payload("range", 30, 330))
 
 def orders(role: Role) -> Orders:
     return Orders(
-        connection="", run_id="r", role=role, worker_id=0, publisher_id=1, which=0, of=1,
-        share_msgs=None, stamp_of=role.payload,
+        connection="", run_id="r", role=role, worker_id=0, publisher_id=1,
+        worker_index=0, workers_count=1,
+        share_msgs=None, received_payload=role.payload,
     )  # fmt: skip
 
 
@@ -64,6 +65,6 @@ def test_sizes_of_a_range_come_evenly_often_and_change_every_few_messages() -> N
     assert (len(often), min(often), max(often)) == (16, 30, 330)
     assert max(often.values()) < 1.3 * min(often.values())
     rows = [len(list(same)) for _, same in groupby(sizes)]
-    assert max(rows) <= 2 * ALIKE_MSGS
+    assert max(rows) <= 2 * SAME_SIZE_MSGS
     alone = Counter(size_index_of(number, range(16)) for number in range(4096))
     assert max(alone.values()) < 1.3 * min(alone.values())

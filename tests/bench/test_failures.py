@@ -23,10 +23,10 @@ from natstui.bench.run import progress
 from natstui.bench.run.controller import Benchmark
 from natstui.bench.wire import pull
 from natstui.bench.wire.batches import FastPublisher
-from natstui.bench.worker.process import clean_up
-from natstui.children import own_program
+from natstui.bench.worker import clean_up
+from natstui.children import module_command
 from natstui.config.connection import Connection
-from natstui.errors import NotFound, PermissionDenied, Refused, RequestFailed, UsageError
+from natstui.errors import ActionRefused, NotFound, PermissionDenied, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.counts import Counts
@@ -86,7 +86,7 @@ async def test_a_full_stream_ends_the_work_with_its_reason(
         with pytest.raises(RequestFailed, match="maximum messages exceeded") as failed:
             await workers.run()
         assert failed.value.exit_code == 4
-        assert 0 < (await workers.assets.stored_msgs() or 0) <= 100
+        assert 0 < (await workers.assets.read_stored_msgs() or 0) <= 100
         assert workers.sum("refused_msgs") > 0
 
 
@@ -118,8 +118,8 @@ async def test_who_is_stopped_before_the_first_message_sends_none(account: Accou
         (worker,) = workers.all
         worker.job.stopping.set()
         await worker.work()
-        assert worker.end().book.totals.sent_msgs == 0
-        assert await workers.assets.stored_msgs() == 0
+        assert worker.end().counts.totals.sent_msgs == 0
+        assert await workers.assets.read_stored_msgs() == 0
 
 
 async def test_a_subject_nobody_stores_ends_the_run(account: Account) -> None:
@@ -350,10 +350,10 @@ async def test_a_stream_with_messages_of_others_is_not_removed_after_a_kill_or_a
             while "FAILING" not in await _streams(account.url):
                 await asyncio.sleep(0.05)
         for _ in range(30):
-            await own.ask("bench", b"of somebody else")
+            await own.request_subject("bench", b"of somebody else")
         if stops:
             benchmark.stop()
-            with pytest.raises(Refused, match="stopped before it began"):
+            with pytest.raises(ActionRefused, match="stopped before it began"):
                 await asyncio.wait_for(running, 60)
         else:
             assert kept in (await asyncio.wait_for(running, 60)).notes
@@ -381,7 +381,7 @@ async def test_a_stream_with_more_messages_than_workers_have_sent_is_not_removed
         async with workers_of(connection, what) as workers:
             await workers.run()
             for _ in range(others_msgs):
-                await own.ask("bench", b"of somebody else")
+                await own.request_subject("bench", b"of somebody else")
             assert await workers.assets.remove(workers.sent()) == kept
             assert await _streams(account.url) == (["FAILING"] if kept else [])
         if kept:
@@ -406,7 +406,9 @@ def test_messages_of_a_worker_count_for_the_stream_that_stores_them() -> None:
     }
     for (pattern, subject), msgs in cases.items():
         worker = replace_orders(
-            orders(Role("r", pattern, subject=subject)), created=created, responses="RESPONSES"
+            orders(Role("r", pattern, subject=subject)),
+            created_streams=created,
+            responses="RESPONSES",
         )
         assert published_msgs(worker, counts) == msgs, pattern
 
@@ -465,7 +467,7 @@ def _workers() -> set[int]:
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if b"natstui.bench.worker.process" in (folder / "cmdline").read_bytes():
+            if b"natstui.bench.worker" in (folder / "cmdline").read_bytes():
                 found.add(int(folder.name))
         except (FileNotFoundError, ProcessLookupError):
             continue
@@ -497,7 +499,7 @@ async def _until(true: Callable[[], bool], within_s: float = 40.0) -> bool:
 def _process() -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
     return subprocess.Popen(
-        own_program("natstui.bench.worker.process"), stdin=pipe, stdout=pipe, stderr=pipe
+        module_command("natstui.bench.worker"), stdin=pipe, stdout=pipe, stderr=pipe
     )
 
 
@@ -514,10 +516,10 @@ async def test_a_worker_that_nobody_hears_ends_without_a_word_and_removes_what_i
     await client.close()
     own = replace_orders(
         orders(Role("pubs", "js-publish-async", subject="bench")),
-        connection=connection.to_line(),
+        connection=connection.to_json_line(),
         stream="BENCH",
-        cleanup=("STREAM.DELETE.BENCH",),
-        created=created,
+        cleanup_verbs=("STREAM.DELETE.BENCH",),
+        created_streams=created,
     )
     with _process() as unasked, _process() as unheard:
         # One whose run ended before it had orders, and one whose run ended with them.
@@ -561,7 +563,7 @@ rate = 200
             while not await _stored_msgs(own, "ORPHANED"):
                 await asyncio.sleep(0.05)
         for _ in range(others_msgs):
-            await own.ask("bench", b"of somebody else")
+            await own.request_subject("bench", b"of somebody else")
         await own.close()
         os.kill(app.pid, signal.SIGKILL)
     assert await _until(lambda: not children & _workers())
@@ -696,7 +698,7 @@ async def test_who_waits_for_messages_that_do_not_come_says_so_and_ends_without_
     monkeypatch.setattr(progress, "IDLE_S", 2.0)
     client = await connect(Connection(servers=(account.url,)))
     await client.request("STREAM.CREATE.OWN", {"name": "OWN", "subjects": ["own"]})
-    await client.ask("own", b"x")
+    await client.request_subject("own", b"x")
     what = plan(Role("subs", pattern, total_msgs=20), stream=StreamPlan("OWN", create=False))
     records = Records()
     benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
@@ -757,7 +759,7 @@ async def test_workers_of_a_killed_run_leave_the_stream_of_the_next_one(
 
     monkeypatch.setattr(slow, "request", request)
     created = {"BENCH": CreatedStream(await create(), ("bench",))}
-    ended = replace_orders(orders(Role("subs", "js-consume")), created=created)
+    ended = replace_orders(orders(Role("subs", "js-consume")), created_streams=created)
 
     def cleaning(client: Client) -> asyncio.Task[None]:
         return asyncio.create_task(clean_up(client, ("STREAM.DELETE.BENCH",), ended, Counts()))

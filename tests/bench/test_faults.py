@@ -9,7 +9,7 @@ import pytest
 from natstui.bench.run.controller import Benchmark
 from natstui.bench.wire.deliveries import choice_ratios
 from natstui.config.connection import Connection
-from natstui.errors import Refused
+from natstui.errors import ActionRefused
 from natstui.model.bench.plan import (
     BenchmarkPlan,
     Fault,
@@ -88,15 +88,15 @@ async def test_workers_that_are_held_do_nothing_until_they_go_on(account: Accoun
                 loop.call_later(at_s, hold, role)
 
     records.on_add = on_add
-    with pytest.raises(Refused, match="starting"):
+    with pytest.raises(ActionRefused, match="starting"):
         benchmark.pause_or_resume()
     result = await asyncio.wait_for(benchmark.run(), 60)
     check_sums(result, records)
     assert said == [
-        "worker subs/1 does nothing now",
-        "every worker does nothing now",
-        "every worker goes on",
-        "worker subs/1 does nothing now",
+        "worker subs/1 is paused",
+        "every worker is paused",
+        "every worker is resumed",
+        "worker subs/1 is paused",
     ]
     assert result.verdict == "ok", result.notes
     # What fell due meanwhile was sent late, and none of it is missing.

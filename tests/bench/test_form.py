@@ -8,34 +8,34 @@ from click.testing import CliRunner
 
 from natstui.bench.plan.flags import with_changes
 from natstui.bench.plan.scenario import built_in_scenarios, find_scenario, read_scenario
-from natstui.model.bench.patterns import patterns_that
+from natstui.model.bench.patterns import patterns_with
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.tui.bench.scenarios import scenario_row
-from natstui.tui.bench.setup.document import parsed, texts_of, with_texts, written
-from natstui.tui.bench.setup.fields import FIELDS, RECEIVING, SENDING, mistakes, slid
+from natstui.tui.bench.setup.document import parse_document, texts_of, to_toml, with_texts
+from natstui.tui.bench.setup.fields import FIELDS, RECEIVING, SENDING, find_errors, next_round_rate
 from natstui.tui.bench.setup.preview import command_text, drawing_lines, preview_lines
 
-FAN_OUT = parsed(built_in_scenarios()["fanout"])
+FAN_OUT = parse_document(built_in_scenarios()["fanout"])
 
 
 def changed(document: dict[str, object], **texts: str) -> tuple[BenchmarkPlan, str]:
     """Return what a form means after changes, and its command."""
     meant = texts_of(document) | texts
-    assert mistakes(meant) == {}
+    assert find_errors(meant) == {}
     assert set(meant) == {field.path for field in FIELDS}
-    plan = read_scenario(written(with_texts(document, meant)), "form")
+    plan = read_scenario(to_toml(with_texts(document, meant)), "form")
     return plan, command_text(document, meant, None)
 
 
 def test_every_pattern_is_in_the_form() -> None:
-    assert set(SENDING) == patterns_that(lambda row: row.has_end)
-    assert set(RECEIVING) == patterns_that(lambda row: row.receives or row.answers)
+    assert set(SENDING) == patterns_with(lambda row: row.has_end)
+    assert set(RECEIVING) == patterns_with(lambda row: row.receives or row.replies)
 
 
 @pytest.mark.parametrize("name", built_in_scenarios())
 def test_a_scenario_passes_through_the_form_unchanged(name: str) -> None:
-    document = parsed(built_in_scenarios()[name])
-    again = read_scenario(written(with_texts(document, texts_of(document))), name)
+    document = parse_document(built_in_scenarios()[name])
+    again = read_scenario(to_toml(with_texts(document, texts_of(document))), name)
     before = find_scenario(name)
     assert {role.name: role for role in again.roles} == {r.name: r for r in before.roles}
     assert replace(again, roles=()) == replace(before, roles=())
@@ -98,21 +98,25 @@ def test_every_kind_of_benchmark_is_a_plan_and_comes_back_to_core(
     ],
 )
 def test_a_wrong_field_is_one_sentence(path: str, text: str, sentence: str) -> None:
-    (found,) = mistakes(texts_of(FAN_OUT) | {path: text}).values()
+    (found,) = find_errors(texts_of(FAN_OUT) | {path: text}).values()
     assert sentence in found
 
 
 def test_a_field_the_pattern_does_not_have_is_never_wrong() -> None:
-    assert mistakes(texts_of(FAN_OUT) | {"replicas": "many"}) == {}
+    assert find_errors(texts_of(FAN_OUT) | {"replicas": "many"}) == {}
 
 
 def test_the_rate_slides_over_round_numbers() -> None:
     rates = ["1500"]
     for _ in range(3):
-        rates.append(slid(rates[-1], 1))
+        rates.append(next_round_rate(rates[-1], 1))
     assert rates == ["1500", "2000", "5000", "10000"]
-    assert (slid("2000", -1), slid("1", -1), slid("", 1)) == ("1000", "", "1")
-    assert slid("burst 5 every 1s", 1) == "burst 5 every 1s"
+    assert (next_round_rate("2000", -1), next_round_rate("1", -1), next_round_rate("", 1)) == (
+        "1000",
+        "",
+        "1",
+    )
+    assert next_round_rate("burst 5 every 1s", 1) == "burst 5 every 1s"
 
 
 def test_the_preview_says_what_goes_over_the_wire_and_onto_the_disk() -> None:
@@ -176,7 +180,7 @@ def test_the_command_does_what_the_form_does(
 
 
 def test_what_no_short_form_says_is_a_change_of_the_scenario_or_a_file() -> None:
-    knee = parsed(built_in_scenarios()["soak"])
+    knee = parse_document(built_in_scenarios()["soak"])
     texts = texts_of(knee)
     assert command_text(knee, texts | {"duration": "5m"}, ("soak", knee)) == (
         "natstui bench soak --duration 5m"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from nats.protocol.parser import Parser
 
 from natstui.bench.wire.deliveries import read_deliveries
-from natstui.bench.wire.frames import Framer, ProtocolBroken, Run
+from natstui.bench.wire.frames import FrameParser, FrameRun, ProtocolError
 
 pytestmark = pytest.mark.server
 
@@ -38,14 +38,14 @@ class _Reference:
 
 
 def _ours(pieces: list[bytes]) -> list[object]:
-    framer, seen = Framer(), []
+    framer, seen = FrameParser(), []
     for piece in pieces:
         for found in framer.feed(piece):
-            seen.extend(_messages(found) if isinstance(found, Run) else _control(found))
+            seen.extend(_messages(found) if isinstance(found, FrameRun) else _control(found))
     return seen
 
 
-def _messages(run: Run) -> list[object]:
+def _messages(run: FrameRun) -> list[object]:
     layout = run.layout
     empty = slice(0, 0)
     return [
@@ -123,38 +123,38 @@ async def test_deliveries_whose_numbers_grow_come_out_alike(acks: list[str], ste
 
 def test_equal_messages_are_one_run_and_a_digit_more_begins_another() -> None:
     data = b"".join(b"MSG a 1 r.%d 2\r\nhi\r\n" % number for number in range(5, 15))
-    assert [len(run) for run in Framer().feed(data)] == [5, 5]
+    assert [len(run) for run in FrameParser().feed(data)] == [5, 5]
 
 
 @pytest.mark.parametrize(
     "data", [b"HELLO\r\n", b"MSG a\r\n", b"MSG a 1 2\r\nlong\r\n", b"HMSG a 1 2\r\nab\r\n"]
 )
 def test_what_is_not_the_protocol_is_refused_loudly(data: bytes) -> None:
-    with pytest.raises(ProtocolBroken):
-        list(Framer().feed(data))
+    with pytest.raises(ProtocolError):
+        list(FrameParser().feed(data))
 
 
 def test_what_another_consumer_delivered_is_not_read_as_of_this_one() -> None:
-    def run_of(*consumers: str) -> Run:
+    def run_of(*consumers: str) -> FrameRun:
         lines = [
             f"MSG a 1 $JS.ACK.S.{name}.1.7.7.1763673600000000000.0 2\r\nhi\r\n"
             for name in consumers
         ]
-        (run,) = Framer().feed("".join(lines).encode())
-        assert isinstance(run, Run)
+        (run,) = FrameParser().feed("".join(lines).encode())
+        assert isinstance(run, FrameRun)
         return run
 
     own = ("S", "c1")
     assert read_deliveries(run_of("c1", "c1"), own).stream_seq.tolist() == [7, 7]
     for others in ("c2", "c1"), ("c1", "c2"), ("c2",), ("c1", "c1", *["c2"] * 40):
-        with pytest.raises(ProtocolBroken, match="did not deliver"):
+        with pytest.raises(ProtocolError, match="did not deliver"):
             read_deliveries(run_of(*others), own)
-    with pytest.raises(ProtocolBroken, match="did not deliver"):
+    with pytest.raises(ProtocolError, match="did not deliver"):
         read_deliveries(run_of("c1"), ("T", "c1"))
 
 
 def test_a_frame_that_has_begun_is_not_whole() -> None:
-    framer = Framer()
+    framer = FrameParser()
     for data, is_empty in ((b"", True), (b"PI", False), (b"NG\r\nPO", False), (b"NG\r\n", True)):
         list(framer.feed(data))
         assert framer.is_empty == is_empty, data

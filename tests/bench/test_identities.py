@@ -76,7 +76,7 @@ async def _secrets_seen(secret: str) -> tuple[bool, bool]:
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 command = (folder / "cmdline").read_bytes()
-                if b"natstui.bench.worker.process" in command:
+                if b"natstui.bench.worker" in command:
                     looked = True
                     found |= secret.encode() in command + (folder / "environ").read_bytes()
             except (FileNotFoundError, PermissionError, ProcessLookupError):

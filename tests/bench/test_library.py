@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from natstui.bench.job.seen import ReceivedSequences
+from natstui.bench.job.sequences import ReceivedSequences
 from natstui.bench.result import library
-from natstui.bench.result.accounting import WorkerBook
+from natstui.bench.result.accounting import WorkerCounts
 from natstui.bench.result.assertions import parse_check
-from natstui.bench.result.compare import compare, difference
-from natstui.bench.result.environment import environment
-from natstui.bench.result.metrics import metrics, metrics_names
-from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
+from natstui.bench.result.compare import compare, compute_difference
+from natstui.bench.result.environment import read_environment
+from natstui.bench.result.metrics import metric_names, metrics
+from natstui.bench.result.outcome import RunOutcome, WorkerEnd, make_result
 from natstui.bench.result.text import comparison_text
 from natstui.cli.root import root
 from natstui.errors import NotFound, SessionError, UsageError
@@ -33,15 +33,15 @@ PLAN = BenchmarkPlan("Some title", "", (Role("p", "publish"),), None, 5.0)
 def result(sent: int = 1000, *, totals: int | None = None, cpu: float = 0.5) -> BenchmarkResult:
     counts = Counts(sent_msgs=sent, steady_sent_msgs=sent)
     own = counts if totals is None else replace(counts, sent_msgs=totals)
-    book = WorkerBook("p/0", PLAN.roles[0], 0, counts, own, {})
+    book = WorkerCounts("p/0", PLAN.roles[0], 0, counts, own, {})
     worker = WorkerEnd(book, 2_000_000_000, 0, cpu, "done")
     latencies = Latencies(ack=from_latencies([1_000_000, 2_000_000]))
-    return conclude(RunOutcome(PLAN, 1, 0, 9, [worker], latencies, None, None, False, None))
+    return make_result(RunOutcome(PLAN, 1, 0, 9, [worker], latencies, None, None, False, None))
 
 
 def test_figures_have_the_names_the_assertions_use() -> None:
     figures = metrics(result())
-    assert set(figures) == set(metrics_names())
+    assert set(figures) == set(metric_names())
     assert (figures["sent"], figures["publish_rate"], figures["lost"]) == (1000, 500, None)
     assert figures["ack.p50"] == pytest.approx(1e6, rel=0.01)
     assert figures["ack.uncorrected.p99"] is None
@@ -54,7 +54,7 @@ def test_every_figure_can_be_asserted_of_a_run_that_has_it() -> None:
         whole.accounting, stored_msgs=0, lost_msgs=0, responses_msgs=0, unresponded_msgs=0
     )
     figures = metrics(replace(whole, accounting=books))
-    for name in metrics_names():
+    for name in metric_names():
         check = parse_check(f"{name} >= 0{'ms' if '.' in name else ''}", figures)
         assert check.failure(figures) is None, name
 
@@ -96,7 +96,7 @@ def test_a_busy_client_is_not_sold_as_a_slow_server() -> None:
 
 @pytest.mark.server
 def test_a_run_comes_back_from_its_file(tmp_path: Path) -> None:
-    run = library.saved_run(PLAN, (result(), result(1200)), environment(None))
+    run = library.make_saved_run(PLAN, (result(), result(1200)), read_environment(None))
     path = library.save(run, tmp_path)
     assert library.load(path.stem, tmp_path) == run
     assert library.load("some-title", tmp_path) == library.load("-1", tmp_path) == run
@@ -125,12 +125,12 @@ def received_result() -> BenchmarkResult:
     sequences = ReceivedSequences()
     sequences.add(np.zeros(3, np.int64), np.arange(3))
     books = (
-        WorkerBook("p/0", Role("p", "publish"), 0, sent, sent, {}),
-        WorkerBook("s/0", Role("s", "subscribe"), 0, received, received, sequences.dump()),
+        WorkerCounts("p/0", Role("p", "publish"), 0, sent, sent, {}),
+        WorkerCounts("s/0", Role("s", "subscribe"), 0, received, received, sequences.dump()),
     )
     workers = [WorkerEnd(book, 2_000_000_000, 0, 0.5, "done") for book in books]
     latencies = Latencies(e2e=from_latencies([1_000_000]))
-    return conclude(RunOutcome(PLAN, 1, 0, 9, workers, latencies, None, None, False, None))
+    return make_result(RunOutcome(PLAN, 1, 0, 9, workers, latencies, None, None, False, None))
 
 
 TIMELINE = Timeline(1_000_000, 3_000_000, 100_000, 1_000_000, (1, 1), (1, 1))
@@ -165,7 +165,7 @@ ACCOUNTING = "results[0].accounting"
 def test_a_saved_run_with_impossible_numbers_is_refused_with_file_and_field(
     tmp_path: Path, field: str, value: Any, sentence: str
 ) -> None:
-    run = library.saved_run(PLAN, (received_result(),), environment(None), (TIMELINE,))
+    run = library.make_saved_run(PLAN, (received_result(),), read_environment(None), (TIMELINE,))
     sound = library.save(replace(run, name="sound"), tmp_path)
     forged = tmp_path / "forged.json"
     saved = json.loads(sound.read_text())
@@ -185,7 +185,7 @@ def test_a_saved_run_with_impossible_numbers_is_refused_with_file_and_field(
 def test_a_run_is_compared_with_the_last_complete_one_of_the_same_plan(tmp_path: Path) -> None:
     def at(second: int, plan: BenchmarkPlan = PLAN, *, partial: bool = False) -> library.SavedRun:
         one = replace(result(), started_at_us=second * 1_000_000)
-        run = library.saved_run(plan, (one,), environment(None))
+        run = library.make_saved_run(plan, (one,), read_environment(None))
         return replace(run, partial=partial)
 
     now = at(50)
@@ -204,36 +204,36 @@ def test_a_run_is_compared_with_the_last_complete_one_of_the_same_plan(tmp_path:
 
 def test_a_long_title_ends_with_a_whole_word_in_the_name() -> None:
     title = "Fan-out to watch: 15,000 to 3, a step every 80 ms"
-    saved = library.saved_run(replace(PLAN, title=title), (result(),), environment(None))
+    saved = library.make_saved_run(replace(PLAN, title=title), (result(),), read_environment(None))
     assert saved.name.endswith("-fan-out-to-watch-15-000-to-3-a-step")
 
 
 def test_noise_is_no_change_and_a_change_has_an_interval() -> None:
     random = np.random.default_rng(1)
     base = random.normal(1000, 20, 9)
-    same = difference("publish_rate", base, random.normal(1000, 20, 9))
+    same = compute_difference("publish_rate", base, random.normal(1000, 20, 9))
     assert same.verdict == "no significant change"
-    slower = difference("publish_rate", base, random.normal(800, 20, 9))
+    slower = compute_difference("publish_rate", base, random.normal(800, 20, 9))
     assert slower.verdict.startswith("slower by ")
     assert slower.low_ratio is not None
     assert slower.high_ratio is not None
     assert slower.low_ratio < -0.2 < slower.high_ratio + 0.05
-    assert difference("e2e.p99", base, base * 2).verdict.startswith("slower by 100.0%")
-    assert "--repeat" in difference("e2e.p99", base[:1], base[:1]).verdict
+    assert compute_difference("e2e.p99", base, base * 2).verdict.startswith("slower by 100.0%")
+    assert "--repeat" in compute_difference("e2e.p99", base[:1], base[:1]).verdict
 
 
 @pytest.mark.server
 def test_only_figures_both_runs_have_are_compared() -> None:
-    run = library.saved_run(PLAN, (result(), result()), environment(None))
+    run = library.make_saved_run(PLAN, (result(), result()), read_environment(None))
     names = {one.metric for one in compare(run, run)}
     assert {"publish_rate", "ack.p50", "ack.p99"} <= names
     assert not any(name.startswith("e2e") for name in names)
 
 
 def test_a_comparison_has_rates_a_second_and_latencies_in_milliseconds() -> None:
-    run = library.saved_run(PLAN, (result(),), environment(None))
+    run = library.make_saved_run(PLAN, (result(),), read_environment(None))
     differences = [
-        difference(name, np.array([before]), np.array([after]))
+        compute_difference(name, np.array([before]), np.array([after]))
         for name, before, after in (("publish_rate", 1000.0, 1500.0), ("ack.p99", 1.5e6, 3e6))
     ]
     rate, latency = comparison_text(run, run, differences).splitlines()[2:4]

@@ -11,17 +11,17 @@ from nats.protocol.parser import Parser
 from natstui.bench.job.job import Job
 from natstui.bench.job.schedule import Schedule
 from natstui.bench.job.tally import Tally
-from natstui.bench.wire.frames import Run
+from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import (
-    LibraryChanged,
+    UnsupportedNatsPy,
     WireLink,
-    hold_reading,
     pause_reading,
+    pause_reading_for,
     resume_reading,
-    until_stopped,
+    wait_until_stopped,
 )
 from natstui.config.connection import Connection
-from natstui.errors import ServerGone
+from natstui.errors import ConnectionLost
 from natstui.jetstream.connection import nats_client
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
@@ -48,7 +48,7 @@ async def test_the_private_parts_are_where_they_were(account: Account) -> None:
 
 async def test_another_inside_is_refused_loudly() -> None:
     strange = SimpleNamespace(_ps=object(), _transport=None)
-    with pytest.raises(LibraryChanged, match="reinstall natstui"):
+    with pytest.raises(UnsupportedNatsPy, match="reinstall natstui"):
         WireLink(strange).replace_parser()  # type: ignore[arg-type]
     assert nats.aio.client.__name__
 
@@ -57,14 +57,14 @@ async def test_another_inside_is_refused_loudly() -> None:
 async def test_a_link_that_is_held_for_long_stays_the_same_connection_and_reads_nothing(
     account: Account, monkeypatch: pytest.MonkeyPatch, taken_over: bool
 ) -> None:
-    monkeypatch.setattr(nats_client, "_LOOK_S", 0.05)
-    monkeypatch.setattr(nats_client, "_SHORTEST_STALE_S", 0.2)
+    monkeypatch.setattr(nats_client, "_CHECK_INTERVAL_S", 0.05)
+    monkeypatch.setattr(nats_client, "_MIN_STALE_S", 0.2)
     client = await connect(Connection(servers=(account.url,)))
     link = WireLink(client.nc)
     if taken_over:
         link.replace_parser()
-    hold_reading(link)
-    pause_reading(link, 0.1)
+    pause_reading(link)
+    pause_reading_for(link, 0.1)
     arrived_bytes = client.nc.arrived_bytes
     await asyncio.sleep(1)
     assert client.nc.arrived_bytes == arrived_bytes
@@ -79,8 +79,8 @@ async def test_a_link_that_is_held_for_long_stays_the_same_connection_and_reads_
 async def test_a_link_on_which_messages_come_is_not_taken_for_lost(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nats_client, "_LOOK_S", 0.05)
-    monkeypatch.setattr(nats_client, "_SHORTEST_STALE_S", 1.0)
+    monkeypatch.setattr(nats_client, "_CHECK_INTERVAL_S", 0.05)
+    monkeypatch.setattr(nats_client, "_MIN_STALE_S", 1.0)
     client = await connect(Connection(servers=(account.url,)))
     link = WireLink(client.nc)
     link.replace_parser()
@@ -102,7 +102,7 @@ async def test_requests_of_nats_py_go_on_beside_our_blocks(account: Account) -> 
     link.replace_parser()
     got: list[int] = []
 
-    def on_run(run: Run, _now_ns: int) -> None:
+    def on_run(run: FrameRun, _now_ns: int) -> None:
         got.append(len(run))
 
     await link.subscribe("many", on_run)
@@ -123,7 +123,7 @@ async def test_work_that_fails_in_the_background_fails_the_link(account: Account
     async def think() -> None:
         raise ZeroDivisionError("on purpose")
 
-    await asyncio.wait({link.run(think())})
+    await asyncio.wait({link.start_task(think())})
     async with asyncio.timeout(5):
         assert "on purpose" in str(await link.failure)
     await link.close()
@@ -136,11 +136,11 @@ async def test_who_waits_for_the_end_of_a_job_is_told_what_broke_its_link(
     client = await connect(Connection(servers=(account.url,)))
     link = WireLink(client.nc)
     job = Job(orders(Role("r", "subscribe", subject="s")), client, Tally(), Schedule(()))
-    waiting = asyncio.ensure_future(until_stopped(job, link))
+    waiting = asyncio.ensure_future(wait_until_stopped(job, link))
     await asyncio.sleep(0)
     assert not waiting.done()
-    link.fail(ServerGone("the connection is lost"))
-    with pytest.raises(ServerGone, match="the connection is lost"):
+    link.fail(ConnectionLost("the connection is lost"))
+    with pytest.raises(ConnectionLost, match="the connection is lost"):
         await waiting
     await link.close()
     await client.close()
@@ -155,7 +155,7 @@ async def test_a_server_that_does_not_come_back_in_time_ends_what_waits_for_it(
     async with asyncio.timeout(30):
         while link.nc.is_connected:
             await asyncio.sleep(0.01)
-    with pytest.raises(ServerGone, match=r"was not back within 0\.2 s"):
+    with pytest.raises(ConnectionLost, match=r"was not back within 0\.2 s"):
         await link.wait_connected(0.2)
     waiting = asyncio.create_task(link.drain())
     await asyncio.sleep(0)
@@ -169,8 +169,8 @@ async def test_a_server_that_does_not_come_back_in_time_ends_what_waits_for_it(
     async with asyncio.timeout(30):
         await link.drain()
     assert client.nc.stats["reconnects"] > reconnects_count
-    link.fail(ServerGone("it is over"))
-    with pytest.raises(ServerGone, match="it is over"):
+    link.fail(ConnectionLost("it is over"))
+    with pytest.raises(ConnectionLost, match="it is over"):
         await link.drain()
     await link.close()
     await client.close()

@@ -12,12 +12,12 @@ import pytest
 from natstui.bench.job.content import Content, SenderSettings
 from natstui.bench.plan.flags import core_plan, with_changes
 from natstui.bench.run.controller import Benchmark
-from natstui.bench.wire.one_in_flight import SingleFrame
+from natstui.bench.wire.one_in_flight import FrameBuilder
 from natstui.config.connection import Connection
-from natstui.errors import NatstuiError, NotFound, Refused, UsageError
+from natstui.errors import ActionRefused, NatstuiError, NotFound, UsageError
 from natstui.model.bench.counts import Counts, total_counts
-from natstui.model.bench.patterns import patterns_that
-from natstui.model.bench.payload_words import payload_of, payload_text
+from natstui.model.bench.patterns import patterns_with
+from natstui.model.bench.payload_text import format_payload, parse_payload
 from natstui.model.bench.plan import BenchmarkPlan, Payload, RateSegment, Role, StreamPlan
 from natstui.model.bench.result import BenchmarkResult
 from natstui.model.records.benchmark import BenchmarkReport
@@ -33,7 +33,7 @@ EACH, CHANGE_AT_MSGS = 200, 5
 RATE = (RateSegment(None, 100, 100),)
 STREAM = StreamPlan("CHANGED", subjects=("s.>",), allow_batches=True)
 SENDERS = sorted(
-    patterns_that(lambda row: row.sends and not (row.awaits_reply or row.awaits_responses))
+    patterns_with(lambda row: row.sends and not (row.awaits_reply or row.awaits_responses))
     - {"kv-put"}
 )
 
@@ -86,7 +86,7 @@ async def test_every_pattern_sends_another_size_and_every_byte_is_counted(
         while any(workers.sum("sent_msgs", one.name) < CHANGE_AT_MSGS for one in senders):
             await asyncio.sleep(0.01)
         for worker in workers.all:
-            worker.job.sending.change(Payload(size_bytes=AFTER))
+            worker.job.sender_settings.change(Payload(size_bytes=AFTER))
 
     connection = Connection(servers=(account.url,))
     result = await run_here(connection, plan(*beside, *senders, stream=STREAM), change)
@@ -102,9 +102,9 @@ async def test_every_pattern_sends_another_size_and_every_byte_is_counted(
 
 
 REFUSED: tuple[tuple[str, type[NatstuiError], str], ...] = (
-    ("16", Refused, "need 24 bytes"),
-    ("16..64", Refused, "need 24 bytes"),
-    ("json 200", Refused, "cannot change between JSON and bytes"),
+    ("16", ActionRefused, "need 24 bytes"),
+    ("16..64", ActionRefused, "need 24 bytes"),
+    ("json 200", ActionRefused, "cannot change between JSON and bytes"),
     ("2MB", UsageError, "larger than max_payload"),
     ("file /nowhere/at/all", UsageError, "does not exist"),
     ("many", UsageError, "is not a size"),
@@ -148,33 +148,33 @@ async def test_a_payload_that_fits_is_sent_and_another_one_is_refused(
 
 
 def test_what_is_sent_changes_with_the_next_block_and_keeps_its_stamp() -> None:
-    sending = SenderSettings(orders(Role("p", "publish")))
-    content = Content(sending, 500)
+    settings = SenderSettings(orders(Role("p", "publish")))
+    content = Content(settings, 500)
     assert set(sizes_of(content, [500])) == {BEFORE}
-    sending.change(Payload(size_bytes=AFTER))
+    settings.change(Payload(size_bytes=AFTER))
     assert set(sizes_of(content, [500])) == {AFTER}
     # Of large messages fewer are made at once, whatever was asked for.
-    sending.change(Payload(size_bytes=1 << 20))
+    settings.change(Payload(size_bytes=1 << 20))
     assert sizes_of(content, [11]) == [1 << 20] * 11
-    assert sending.place.width == 24
+    assert settings.stamp_layout.width == 24
 
 
 def test_what_one_sends_that_waits_for_each_reply_changes_with_the_next_message() -> None:
-    sending = SenderSettings(orders(Role("p", "request")))
-    single = SingleFrame(sending, b"_INBOX.x")
-    assert single.make(1, 0, 0)[1] == BEFORE
-    sending.change(Payload(size_bytes=AFTER))
-    frame, payload_bytes = single.make(2, 0, 0)
+    settings = SenderSettings(orders(Role("p", "request")))
+    single = FrameBuilder(settings, b"_INBOX.x")
+    assert single.build(1, 0, 0)[1] == BEFORE
+    settings.change(Payload(size_bytes=AFTER))
+    frame, payload_bytes = single.build(2, 0, 0)
     assert payload_bytes == AFTER and f" {AFTER}\r\n".encode() in frame
 
 
 @pytest.mark.parametrize("text", ["64", "16..4096", "json 512", "file some where"])
 def test_a_payload_is_typed_as_it_is_shown(text: str) -> None:
     headers = (("Kind", "test"),)
-    new = payload_of(text, Payload(headers=headers, msg_ids=True))
-    assert payload_text(new) == text
+    new = parse_payload(text, Payload(headers=headers, msg_ids=True))
+    assert format_payload(new) == text
     assert (new.headers, new.msg_ids) == (headers, True)
-    assert payload_of(payload_text(new), new) == new
+    assert parse_payload(format_payload(new), new) == new
 
 
 def test_a_payload_file_brings_its_own_size(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from natstui.bench.plan.scenario import built_in_scenarios, find_scenario
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.events.subscriptions import read_events
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
 from natstui.model.bench.plan import BenchmarkPlan
-from natstui.model.findings.catalogue.account import A_API_SLOW, M_STALE
+from natstui.model.findings.catalogue.account import API_SLOW, ROWS_STALE
 from natstui.model.findings.catalogue.consumers import REDELIVERING
-from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.live.state import State
 from natstui.model.records.record import Record
 from tests.accounts import Account
@@ -26,7 +26,7 @@ from tests.bench.running import Records
 
 pytestmark = pytest.mark.server
 
-_OF_A_BUSY_MACHINE = {A_API_SLOW, M_STALE}
+_OF_A_BUSY_MACHINE = {API_SLOW, ROWS_STALE}
 _LOOKED_ON_US = 3_000_000
 IN_SHORT = {"request-reply"}
 """It has consumers that share, and streams of requests and of responses."""
@@ -40,8 +40,8 @@ class Judge:
         self.told: dict[tuple[str, str], str] = {}
 
     def add(self, record: Record) -> None:
-        self.state = judged_after(self.state, record)
-        for one in self.state.findings.open():
+        self.state = apply_and_evaluate(self.state, record)
+        for one in self.state.findings.list_open():
             if one.kind not in _OF_A_BUSY_MACHINE and one.kind.severity != "info":
                 self.told[one.kind.code, one.entity.text] = one.text
 
@@ -71,7 +71,7 @@ async def test_a_ready_scenario_without_faults_raises_nothing(name: str, account
     connection, judge = Connection(servers=(account.url,)), Judge()
     client = await connect(connection)
     watching = [
-        asyncio.create_task(listen(client, judge)),
+        asyncio.create_task(read_events(client, judge)),
         asyncio.create_task(poll(client, PollControl(0.5), judge)),
     ]
     try:

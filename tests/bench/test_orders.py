@@ -28,14 +28,19 @@ async def test_workers_get_shares_that_add_up_and_numbers_of_their_own(account: 
     connection = Connection(servers=(account.url,))
     client = await connect(connection)
     try:
-        orders = list(all_orders(PLAN, RunAssets(client, PLAN, "r"), connection.to_line()))
+        orders = list(all_orders(PLAN, RunAssets(client, PLAN, "r"), connection.to_json_line()))
     finally:
         await client.close()
     assert [one.role.name for one in orders] == ["sender"] * 3 + ["other"]
     assert [one.share_msgs for one in orders] == [334, 333, 333, None]
-    assert [(one.which, one.of) for one in orders] == [(0, 3), (1, 3), (2, 3), (0, 1)]
+    assert [(one.worker_index, one.workers_count) for one in orders] == [
+        (0, 3),
+        (1, 3),
+        (2, 3),
+        (0, 1),
+    ]
     assert [one.publisher_id for one in orders] == [0, 1, 2, 3]
-    assert [one.stamp_of is not None for one in orders] == [False] * 3 + [True]
+    assert [one.received_payload is not None for one in orders] == [False] * 3 + [True]
     assert {one.stream for one in orders} == {None}
 
 
@@ -44,11 +49,11 @@ async def test_one_that_joins_sends_at_the_rate_of_one_of_the_others(account: Ac
     client = await connect(connection)
     try:
         assets = RunAssets(client, PLAN, "r")
-        joined = added_orders(PLAN, assets, connection.to_line(), SENDERS, 3, 7)
+        joined = added_orders(PLAN, assets, connection.to_json_line(), SENDERS, 3, 7)
     finally:
         await client.close()
     assert (joined.worker_id, joined.publisher_id, joined.share_msgs) == (3, 7, 333)
-    assert (joined.which, joined.of) == (0, 1)
+    assert (joined.worker_index, joined.workers_count) == (0, 1)
     assert joined.role.schedule == (RateSegment(None, 100, 100),)
 
 

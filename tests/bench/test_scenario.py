@@ -42,7 +42,10 @@ def test_a_ramp_comes_before_the_rate() -> None:
         (("rate = 1000", 'duration = "5s"'), "role 1 has no `duration`: it belongs to the top"),
         (("rate = 1000", "rate = { rmp = [1, 2] }"), "role 1 › rate has no `rmp`; did you mean"),
         (("rate = 1000", 'workers = "three"'), "role 1 › workers: expected `int`, got `str`"),
-        (("rate = 1000", "zzz = 1"), "role 1 has no `zzz`; it knows name, pattern, workers"),
+        (
+            ("rate = 1000", "zzz = 1"),
+            "role 1 has no `zzz`; valid names are name, pattern, workers",
+        ),
         (('title = "t"', ""), "the top of the file: object missing required field `title`"),
         (("js-publish-async", "shout"), "role 1 › pattern: invalid enum value 'shout'"),
         (('duration = "5s"', ""), "the run has no end: set msgs or a duration"),

@@ -1,4 +1,4 @@
-"""Due times are a pure function of the plan."""
+"""DueMessages times are a pure function of the plan."""
 
 import numpy as np
 from hypothesis import given
@@ -65,13 +65,13 @@ def test_what_is_due_agrees_with_the_due_times(segments: list[RateSegment], part
 
 
 def test_a_changed_rate_keeps_what_was_due_and_counts_on_from_there() -> None:
-    schedule = Schedule([RateSegment(None, 100, 100)]).changed(SECOND, 1000)
+    schedule = Schedule([RateSegment(None, 100, 100)]).with_rate(SECOND, 1000)
     assert schedule.due_ns(99, 1).tolist() == [99 * SECOND // 100]
     assert schedule.due_ns(101, 1).tolist() == [SECOND + SECOND // 1000]
 
 
 def test_no_message_is_sent_before_it_is_due_where_the_rate_changed_between_two() -> None:
-    schedule = Schedule([RateSegment(None, 1000, 1000)]).changed(SECOND + 300_000, 1250)
+    schedule = Schedule([RateSegment(None, 1000, 1000)]).with_rate(SECOND + 300_000, 1250)
     for moment in range(SECOND + 300_000, SECOND + 10_000_000, 100_000):
         last_ns = int(schedule.due_ns(schedule.due_count(moment) - 1, 1)[0])
         assert moment - 800_000 <= last_ns <= moment + 1

@@ -24,15 +24,15 @@ async def test_the_server_of_this_machine_is_found_and_measured(broker: Broker) 
 
 
 def test_what_cannot_be_known_is_said(nats_server: Broker) -> None:
-    assert ServerProcess.find("nats://example.org:4222").unknown == (
+    assert ServerProcess.find("nats://example.org:4222").unknown_reason == (
         "the server is on another machine"
     )
-    assert ServerProcess.find(None).unknown == "the server is on another machine"
+    assert ServerProcess.find(None).unknown_reason == "the server is on another machine"
     with socket.create_server(("127.0.0.1", 0)) as ours:
         port = ours.getsockname()[1]
-        behind = ServerProcess.find(f"nats://127.0.0.1:{port}").unknown or ""
+        behind = ServerProcess.find(f"nats://127.0.0.1:{port}").unknown_reason or ""
         assert behind.startswith("the connection goes through another process")
     found = ServerProcess.find(nats_server.url)
-    assert found.cpu_since().unknown == "the run was too short"
+    assert found.cpu_since().unknown_reason == "the run was too short"
     nats_server.kill()
-    assert found.cpu_since().unknown == "the server's process ended during the run"
+    assert found.cpu_since().unknown_reason == "the server's process ended during the run"

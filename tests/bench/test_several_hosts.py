@@ -17,16 +17,16 @@ import pytest
 from click.testing import CliRunner
 
 from natstui.bench.result import library
-from natstui.bench.result.accounting import WorkerBook
-from natstui.bench.result.environment import environment
+from natstui.bench.result.accounting import WorkerCounts
+from natstui.bench.result.environment import read_environment
 from natstui.bench.result.merge import MergedRuns, merge_runs
-from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
+from natstui.bench.result.outcome import RunOutcome, WorkerEnd, make_result
 from natstui.bench.result.text import merged_text
 from natstui.bench.run.controller import Benchmark
-from natstui.cli.bench.options import parse_start
+from natstui.cli.bench.options import parse_start_time
 from natstui.cli.root import root
 from natstui.config.connection import Connection
-from natstui.errors import NatstuiError, Refused, UsageError
+from natstui.errors import ActionRefused, NatstuiError, UsageError
 from natstui.jetstream.connection.client import connect
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.latency import from_latencies, merge
@@ -68,8 +68,8 @@ async def run_together(account: Account, what: BenchmarkPlan, count: int = 2) ->
     runs = []
     for number, (benchmark, result) in enumerate(zip(benchmarks, results, strict=True)):
         assert benchmark.timeline is not None
-        saved = library.saved_run(
-            what, (result,), environment(benchmark.link), (benchmark.timeline,)
+        saved = library.make_saved_run(
+            what, (result,), read_environment(benchmark.link), (benchmark.timeline,)
         )
         runs.append((f"host-{number}", saved))
     merged = merge_runs(runs)
@@ -166,7 +166,7 @@ async def test_a_stream_that_another_run_created_is_neither_used_nor_deleted(
         async with asyncio.timeout(30):
             while b'"OWN"' not in await client.request("STREAM.NAMES"):
                 await asyncio.sleep(0.05)
-        with pytest.raises(Refused, match="--stream OWN without --create"):
+        with pytest.raises(ActionRefused, match="--stream OWN without --create"):
             await Benchmark(what, connection, Records()).run()
         result = await running
         assert result.verdict == "ok", result.notes
@@ -187,7 +187,7 @@ async def test_a_stream_that_another_run_created_is_neither_used_nor_deleted(
     ],
 )
 def test_a_moment_is_read_with_its_zone(text: str, moment: str) -> None:
-    assert parse_start(text, NOW).isoformat() == moment
+    assert parse_start_time(text, NOW).isoformat() == moment
 
 
 @pytest.mark.parametrize(
@@ -259,16 +259,18 @@ def saved(tmp_path: Path) -> library.SavedRun:
     what = plan(Role("pubs", "publish", schedule=RATE), duration_s=1)
     published_msgs = tuple(range(20, 30))
     counts = Counts(sent_msgs=sum(published_msgs), steady_sent_msgs=sum(published_msgs))
-    book = WorkerBook("pubs/0", what.roles[0], 0, counts, counts, {})
+    book = WorkerCounts("pubs/0", what.roles[0], 0, counts, counts, {})
     worker = WorkerEnd(book, 1_000_000_000, 0, 0.1, "done")
     latencies = Latencies(late=from_latencies([1000] * sum(published_msgs)))
     outcome = RunOutcome(what, 1_000_000, 0, 9, [worker], latencies, None, None, False, None)
     timeline = Timeline(1_000_000, 2_000_000, 100_000, 1_000_000, published_msgs, (0,) * 10)
-    run = library.saved_run(what, (conclude(outcome),), environment(None), (timeline,))
+    run = library.make_saved_run(
+        what, (make_result(outcome),), read_environment(None), (timeline,)
+    )
     return library.load(str(library.save(run, tmp_path)), tmp_path)
 
 
-def twin(run: library.SavedRun, later_us: int = 0) -> library.SavedRun:
+def duplicate_socket(run: library.SavedRun, later_us: int = 0) -> library.SavedRun:
     """Return the same run of another host."""
     (result,), (timeline,) = run.results, run.timelines
     moved = replace(
@@ -283,21 +285,25 @@ def twin(run: library.SavedRun, later_us: int = 0) -> library.SavedRun:
 
 def other_plan(run: library.SavedRun) -> library.SavedRun:
     (role,) = run.plan.roles
-    return replace(twin(run), plan=replace(run.plan, roles=(replace(role, window_msgs=5),)))
+    return replace(
+        duplicate_socket(run), plan=replace(run.plan, roles=(replace(role, window_msgs=5),))
+    )
 
 
 def other_version(run: library.SavedRun) -> library.SavedRun:
-    return replace(twin(run), environment=replace(run.environment, natstui_version="0.0.9"))
+    return replace(
+        duplicate_socket(run), environment=replace(run.environment, natstui_version="0.0.9")
+    )
 
 
 REFUSED: tuple[tuple[Callable[[library.SavedRun], library.SavedRun], str], ...] = (
     (lambda run: run, "b is given twice"),
     (other_plan, "b ran another plan than a: roles 1 window_msgs is 5, not 8000"),
     (other_version, "b was measured by natstui 0.0.9, and a by"),
-    (lambda run: twin(run, 3_600_000_000), "runs must measure at the same time"),
-    (lambda run: replace(twin(run), timelines=()), "b has no times of its messages"),
+    (lambda run: duplicate_socket(run, 3_600_000_000), "runs must measure at the same time"),
+    (lambda run: replace(duplicate_socket(run), timelines=()), "b has no times of its messages"),
     (
-        lambda run: replace(twin(run), results=run.results * 2),
+        lambda run: replace(duplicate_socket(run), results=run.results * 2),
         "b has 2 repetitions: merge takes runs without --repeat",
     ),
 )
@@ -319,7 +325,7 @@ def test_runs_that_do_not_belong_together_are_refused_with_one_sentence(
 def test_rates_are_those_of_the_time_that_all_measured(saved: library.SavedRun) -> None:
     (timeline,) = saved.timelines
     later_us = 4 * timeline.slice_us
-    merged = merge_runs([("a", saved), ("b", twin(saved, later_us))])
+    merged = merge_runs([("a", saved), ("b", duplicate_socket(saved, later_us))])
     begin_at_us, end_at_us = merged.begin_at_us, merged.end_at_us
     assert begin_at_us >= timeline.began_at_us + later_us and end_at_us <= timeline.ended_at_us
     published = timeline.between(begin_at_us, end_at_us)[0]

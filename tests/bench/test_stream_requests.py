@@ -7,8 +7,8 @@ import pytest
 
 from natstui.bench.job.protocol import Report
 from natstui.bench.plan.scenario import find_scenario
-from natstui.bench.result.environment import environment
-from natstui.bench.result.library import saved_run
+from natstui.bench.result.environment import read_environment
+from natstui.bench.result.library import make_saved_run
 from natstui.bench.result.text import summary_text
 from natstui.bench.run.controller import Benchmark
 from natstui.bench.run.state import RunState
@@ -76,7 +76,7 @@ async def test_every_request_has_its_response_and_both_legs_are_timed(
     assert result.verdict == "ok", result.notes
     for worker in result.workers:
         assert worker.counts.received_msgs == worker.counts.sent_msgs > 0
-    saved = saved_run(conversation(1, payload), (result,), environment(None))
+    saved = make_saved_run(conversation(1, payload), (result,), read_environment(None))
     assert "responses 501" in summary_text(saved)
 
 
@@ -181,8 +181,8 @@ async def test_requests_count_as_sent_and_responses_as_received_by_whoever_answe
         ("request", (3, 30), (2, 20)),
     ):
         member = WorkerProcess(orders(Role("r", pattern, subject="ask")), process)  # type: ignore[arg-type]
-        state._receive(member, Report(1, 1.0, counts, Latencies(), 0.1))
-        state.release(is_final=True)
+        state._handle_line(member, Report(1, 1.0, counts, Latencies(), 0.1))
+        state.release_reports(is_final=True)
         summed = summed.plus(
             Counts(
                 sent_msgs=sent[0], sent_bytes=sent[1],

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from natstui.bench.result.environment import environment
-from natstui.bench.result.library import saved_run
+from natstui.bench.result.environment import read_environment
+from natstui.bench.result.library import make_saved_run
 from natstui.bench.result.text import summary_text
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
@@ -27,7 +27,7 @@ from tests.bench.running import Records, check_sums, plan
 
 pytestmark = pytest.mark.server
 
-HERE = environment(None)
+HERE = read_environment(None)
 
 
 RATE = RateSegment(None, 1000, 1000)
@@ -72,7 +72,7 @@ async def test_a_frozen_server_is_seen_in_corrected_latencies_and_not_in_uncorre
     # What the schedule owed is sent, or told as missed when the end came first.
     assert result.counts.sent_msgs == result.accounting.stored_msgs
     assert result.counts.sent_msgs + result.accounting.missed_msgs == 5000
-    shown = summary_text(saved_run(BenchmarkPlan("t", "", (), None, 5.0), (result,), HERE))
+    shown = summary_text(make_saved_run(BenchmarkPlan("t", "", (), None, 5.0), (result,), HERE))
     assert "ack.uncorrected" in shown
 
 

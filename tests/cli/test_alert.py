@@ -26,7 +26,7 @@ from natstui.cli.root import root
 from natstui.config.settings import Alert
 from natstui.errors import SessionError
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.findings.catalogue.account import M_NOT_DELIVERED
+from natstui.model.findings.catalogue.account import ALERT_NOT_DELIVERED
 from natstui.model.findings.finding import Entity, Finding, Findings
 from tests.cli.beside import Begin, run_beside, stop
 from tests.cli.test_manage import run_here
@@ -47,7 +47,7 @@ def held() -> Life:
 
 
 def told(notices: Notices, life: Life) -> list[tuple[str, str, str]]:
-    found = notices.after(life.state.findings, life.state.now_at_us)
+    found = notices.update(life.state.findings, life.state.now_at_us)
     return [(one.alert, one.status, one.finding.kind.code) for one in found]
 
 
@@ -177,7 +177,7 @@ def test_a_command_a_webhook_and_a_subject_are_told(nats_server: Broker, tmp_pat
 
 
 def some_notice(alert: str) -> Notice:
-    return Notice(alert, "open", Finding(M_NOT_DELIVERED, Entity(part="x"), 1, "text"))
+    return Notice(alert, "open", Finding(ALERT_NOT_DELIVERED, Entity(part="x"), 1, "text"))
 
 
 @pytest.mark.slow
@@ -205,11 +205,11 @@ async def test_a_failing_webhook_is_retried_reported_and_delays_no_other_rule(mo
         firsts = {each.partition(":")[0]: each for each in reversed(reported)}
         assert len(firsts) == 6
         assert all("trying again in 0.1 s" in each for each in firsts.values())
-        found = sender.failed()
+        found = sender.failure_findings()
         assert {one.entity.part for one in found} == {f"alert bad{number}" for number in range(6)}
         notices = Notices({"other": Alert(hold_s=0, entity="alert *")})
-        assert len(notices.after(Findings(), found[0].since_us + 10**6, found)) == 6
-        ended = notices.after(Findings(), found[0].since_us + 10**6)
+        assert len(notices.update(Findings(), found[0].since_us + 10**6, found)) == 6
+        ended = notices.update(Findings(), found[0].since_us + 10**6)
         assert {one.status for one in ended} == {"resolved"}
         await sender.finish(0.1)
 
@@ -233,14 +233,14 @@ async def test_an_outage_that_is_longer_than_the_retries_loses_no_notice() -> No
     async with wrong_http("ok", requests) as address:
         port = address.rpartition(":")[2]
     sender = Sender(
-        {"a": Alert(webhook=address)}, reported.append, retry_after_s=(0.1,), again_after_s=0.2
+        {"a": Alert(webhook=address)}, reported.append, retry_after_s=(0.1,), retry_interval_s=0.2
     )
     sender.send(some_notice("a"))
     sender.send(some_notice("a"))
     await until(lambda: sum("trying again in 0.2 s" in each for each in reported) == 3)
     async with wrong_http("ok", requests, int(port)):
         await until(lambda: len(requests) == 2)
-        await until(lambda: not sender.failed())
+        await until(lambda: not sender.failure_findings())
     await sender.finish(0.1)
 
 
@@ -250,7 +250,7 @@ async def test_a_command_that_fails_is_named_without_its_arguments() -> None:
     sender.send(some_notice("a"))
     await until(lambda: bool(reported))
     assert reported == ["alert a: the command false ended with 1; not sent"]
-    assert "SECRET" not in sender.failed()[0].text
+    assert "SECRET" not in sender.failure_findings()[0].text
     await sender.finish(0.1)
 
 
@@ -261,9 +261,9 @@ async def test_what_succeeds_again_is_no_finding_any_more() -> None:
         port = address.rpartition(":")[2]
     sender = Sender({"a": Alert(webhook=address)}, reported.append, retry_after_s=(0.1,) * 300)
     sender.send(some_notice("a"))
-    await until(lambda: bool(sender.failed()))
+    await until(lambda: bool(sender.failure_findings()))
     async with wrong_http("ok", requests, int(port)):
-        await until(lambda: not sender.failed())
+        await until(lambda: not sender.failure_findings())
     assert reported[0].startswith("alert a: webhook: cannot connect")
     await sender.finish(0.1)
 
@@ -272,7 +272,7 @@ async def test_what_succeeds_again_is_no_finding_any_more() -> None:
 def test_a_signal_ends_it_while_webhooks_hang(
     nats_server: Broker, tmp_path: Path, held_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alert_command, "_FINISH_S", 0.5)
+    monkeypatch.setattr(alert_command, "_FINISH_TIMEOUT_S", 0.5)
     config = tmp_path / "config.toml"
     config.write_text(
         "".join(
@@ -337,7 +337,7 @@ def test_rules_that_could_never_tell_anybody_are_refused(
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ((), "findings are published to a.b, c; say --confirm a.b,c"),
+        ((), "findings are published to a.b, c; use --confirm a.b,c"),
         (("--confirm", "c"), "'c' is not 'a.b,c': nothing was changed"),
     ],
 )
@@ -397,4 +397,4 @@ def test_a_rule_that_is_tried_on_what_cannot_be_read_is_no_success(tmp_path: Pat
             segment.write_bytes(b"")
     done = CliRunner().invoke(root, words)
     assert isinstance(done.exception, SessionError)
-    assert "it holds no poll: nothing was looked at" in str(done.exception)
+    assert "it has no poll: nothing was checked" in str(done.exception)

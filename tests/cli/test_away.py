@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from natstui.cli.health import look
+from natstui.cli.health import reading
 from tests.accounts import Account
 from tests.cli.test_manage import Done, Shell
 from tests.hostile_server import Lie, lying
@@ -55,7 +55,7 @@ Run = Callable[..., Done]
 @pytest.fixture
 def run(account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """Return what runs a command while the server lies, and needs no rates."""
-    monkeypatch.setattr(look, "FEWEST_POLLS", 1)
+    monkeypatch.setattr(reading, "MIN_POLLS_COUNT", 1)
     real = Shell(account.url, tmp_path)
     real.ok("stream", "add", "S", "--subjects", "s", "--yes")
     for name in ("stays", "newer"):

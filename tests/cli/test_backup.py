@@ -20,8 +20,8 @@ import pytest
 from nats.aio.msg import Msg
 
 from natstui.jetstream.managing import restore
-from natstui.jetstream.managing.backup import limits_that_took
-from natstui.jetstream.managing.backup_folder import MARK
+from natstui.jetstream.managing.backup import find_reached_limits
+from natstui.jetstream.managing.backup_folder import RESTORE_MARK
 from natstui.model.assets.fields import without_server_metadata
 from tests.accounts import Account, ClusterAccount
 from tests.cli.rewriting import speaking
@@ -99,7 +99,7 @@ def test_an_account_is_the_same_after_it_was_restored_elsewhere(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(restore, "_SETTLED_S", 0.3)
+    monkeypatch.setattr(restore, "_STABLE_S", 0.3)
     asyncio.run(filled(account.url))
     folder = str(tmp_path / "kept")
     said = shell.ok("backup", folder)
@@ -348,7 +348,7 @@ def test_a_restore_killed_at_random_moments_leaves_nothing_or_says_so(
         if seen.returncode:
             continue
         info = json.loads(seen.stdout)
-        if MARK not in info["config"].get("metadata", {}):
+        if RESTORE_MARK not in info["config"].get("metadata", {}):
             assert info["state"]["messages"] == 4_000
         else:
             assert number == signal.SIGKILL
@@ -366,7 +366,7 @@ def test_a_restore_killed_at_random_moments_leaves_nothing_or_says_so(
 def test_a_replicated_stream_is_restored_with_its_consumers(
     cluster_account: ClusterAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restore, "_SETTLED_S", 0.5)
+    monkeypatch.setattr(restore, "_STABLE_S", 0.5)
     shell = Shell(cluster_account.url, tmp_path)
     shell.ok("stream", "add", "S", "--subjects", "s", "--replicas", "3")
     shell.ok("consumer", "add", "S", "C")
@@ -660,7 +660,7 @@ def test_of_a_backup_of_another_tool_the_frames_are_checked(shell: Shell, tmp_pa
     (folder / "natstui.json").unlink()
     verified = shell.ok("backup", "verify", str(folder))
     unchecked = "frames complete; contents not checked: the backup has no checksum"
-    assert unchecked in verified and "whole" not in verified
+    assert unchecked in verified and "checksum correct" not in verified
     data = folder / "stream.tar.s2"
     whole = data.read_bytes()
     for change, reason in CUT:
@@ -700,13 +700,13 @@ def test_who_may_not_list_consumers_is_told_that_they_are_unknown(
     restored = shell.ok("stream", "restore", folder)
     assert "S restored, the same as in its backup" in restored and "1 consumer" in restored
     assert "consumers not checked: no permission to CONSUMER.NAMES.S" in restored
-    assert MARK not in (shell.config("stream", "info", "S").get("metadata") or {})
+    assert RESTORE_MARK not in (shell.config("stream", "info", "S").get("metadata") or {})
 
 
 def test_the_backup_of_what_a_restore_left_says_so_and_so_does_its_restore(
     shell: Shell, tmp_path: Path
 ) -> None:
-    shell.ok("stream", "add", "S", "--subjects", "s", "--metadata", f"{MARK}=now")
+    shell.ok("stream", "add", "S", "--subjects", "s", "--metadata", f"{RESTORE_MARK}=now")
     folder = str(tmp_path / "kept")
     left = "was left by a restore that began at now and did not end: it may be incomplete"
     for words in (("stream", "backup", "S", folder), ("backup", str(tmp_path / "all"))):
@@ -848,7 +848,7 @@ def test_more_messages_than_sequences_are_no_backup(
     shell.ok("stream", "add", "S", "--subjects", "s")
     shell.ok("pub", "s", "x", "-J")
     done = asyncio.run(backed_up_without_data(shell, broker.url, folder, more_msgs=998))
-    said = "it speaks of 999 messages from sequence 1 to 1"
+    said = "it has 999 messages from sequence 1 to 1"
     assert done.returncode == 6 and said in done.stderr, done
     assert not folder.exists()
     other = tmp_path / "other"
@@ -861,7 +861,7 @@ def test_more_messages_than_sequences_are_no_backup(
     sums["files"]["backup.json"] = {"sha256": hashlib.sha256(config.read_bytes()).hexdigest()}
     about.write_text(json.dumps(sums))
     refused = shell.run("backup", "verify", str(other))
-    assert refused.returncode == 6 and "it speaks of 2 messages" in refused.stderr, refused
+    assert refused.returncode == 6 and "it has 2 messages" in refused.stderr, refused
 
 
 def test_a_folder_with_another_stream_than_its_own_is_no_part_of_a_whole_backup(
@@ -925,7 +925,7 @@ def test_a_stream_above_its_limits_is_restored_with_them(shell: Shell, tmp_path:
     assert "1 message" in restored and "3 consumers" in restored
     config = shell.config("stream", "info", "S")
     assert (config["max_consumers"], config["max_msg_size"]) == (1, 100)
-    assert MARK not in (config.get("metadata") or {})
+    assert RESTORE_MARK not in (config.get("metadata") or {})
 
 
 async def _emptied_with_a_source(url: str) -> None:
@@ -1028,12 +1028,12 @@ async def test_what_is_removed_while_a_backup_is_made_is_said(
     verified = own_shell.run("backup", "verify", str(tmp_path / "S"))
     if change == "grown":
         assert done.returncode == 0 and "missing" not in done.stdout + done.stderr
-        assert verified.returncode == 0 and "whole" in verified.stdout
+        assert verified.returncode == 0 and "checksum correct" in verified.stdout
         return
     counts = {"purged": r"290", "overwritten": r"300", "acked": r"\d+", "rolled": r"\d+"}
     text = f"up to {counts[change]} messages? of it may be missing"
     assert re.search(text, done.stdout + done.stderr), done
-    assert re.search(text, verified.stdout) and "whole" not in verified.stdout
+    assert re.search(text, verified.stdout) and "checksum correct" not in verified.stdout
     # What is acknowledged, or the oldest by a limit, the stream has not to keep either.
     is_expected = change in ("acked", "rolled")
     wanted = (0, 0) if is_expected else (4, 6)
@@ -1071,7 +1071,7 @@ def test_limits_explain_only_what_they_can_have_taken(
         "last_seq": 29,
     } | left
     now_us = 1_767_225_660_000_000  # 00:01:00
-    assert limits_that_took(config, before, state, now_us) == limits
+    assert find_reached_limits(config, before, state, now_us) == limits
 
 
 async def test_streams_that_the_server_counts_and_does_not_name_are_missed(

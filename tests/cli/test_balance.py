@@ -104,7 +104,7 @@ async def test_a_lopsided_cluster_is_balanced_while_publishing_goes_on(
     journal = await run(url, tmp_path, "journal", "--json")
     assert "step_down" not in journal.stdout, "a plan moves nothing"
     closed = await run(url, tmp_path, "balance")
-    assert closed.returncode == 5 and "say --yes" in closed.stderr
+    assert closed.returncode == 5 and "use --yes" in closed.stderr
     other = await run(url, tmp_path, "balance", "--confirm", "other")
     assert other.returncode == 5 and "'other' is not " in other.stderr
     done = await balanced(url, tmp_path)

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from natstui.analysis.launch import AnalysisRequest, run_job
-from natstui.children import own_program
-from natstui.cli.demo import running_shop
+from natstui.children import module_command
+from natstui.cli.demo import run_shop
 from natstui.cli.open_viewer import ENGINE, replay_engine
-from natstui.cli.watch.several import WatchedSystem, watch_several
+from natstui.cli.watch.run import WatchedSystem, watch_several_systems
 from natstui.engine.analyzing import start_child
 from natstui.errors import NatstuiError
 from natstui.jetstream.testbed.broker import Broker
@@ -49,7 +49,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def bench(server: Broker, _folder: Path) -> None:
     words = ("bench", "js", "pub", "async", "hello", "--msgs", "10", "--server", server.url)
-    done = subprocess.run(own_program("natstui", *words), capture_output=True, text=True)
+    done = subprocess.run(module_command("natstui", *words), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -74,14 +74,16 @@ def engine(server: Broker, folder: Path) -> None:
 
 
 def demo(_server: Broker, _folder: Path) -> None:
-    with running_shop(None) as shop:
+    with run_shop(None) as shop:
         assert shop.url
 
 
 def several(_server: Broker, _folder: Path) -> None:
     printed, failures = list[str](), list[str]()
     system = WatchedSystem("a", "context")
-    watching = watch_several([system], ["--help"], printed.append, failures.append, is_once=True)
+    watching = watch_several_systems(
+        [system], ["--help"], printed.append, failures.append, is_once=True
+    )
     assert (asyncio.run(watching), failures) == (0, [])
     # Of an object, the first letter is not passed on.
     assert printed[0].startswith('{"system":"a",sage: natstui watch')
@@ -89,7 +91,7 @@ def several(_server: Broker, _folder: Path) -> None:
 
 def viewer(server: Broker, _folder: Path) -> None:
     """Start the viewer as `natstui serve` does for a browser."""
-    words = own_program("natstui", "--server", server.url)
+    words = module_command("natstui", "--server", server.url)
     drawn_elsewhere = {**os.environ, "TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver"}
     pipe = subprocess.PIPE
     with subprocess.Popen(words, env=drawn_elsewhere, stdin=pipe, stdout=pipe) as process:
@@ -101,7 +103,7 @@ def viewer(server: Broker, _folder: Path) -> None:
 
 CHEAP = ("natstui.analysis.job", "natstui watch")
 CHILDREN: dict[str, Callable[[Broker, Path], None]] = {
-    "natstui.bench.worker.process": bench,
+    "natstui.bench.worker": bench,
     "natstui.analysis.job": analyze,
     "natstui": viewer,
     "natstui engine": engine,
@@ -164,11 +166,11 @@ FROM_A_CHECKOUT = """
 import os, subprocess, sys
 sys.path[0] = os.getcwd()
 from natstui.__main__ import main
-from natstui.children import own_program
+from natstui.children import module_command
 sys.argv = ["natstui", "--version"]
 main()
 sys.stdout.flush()
-words = own_program("natstui", "--version")
+words = module_command("natstui", "--version")
 subprocess.run([*words[:2], "-c", "import natstui; print(natstui.__file__)"], check=True)
 """
 
@@ -192,4 +194,4 @@ def test_a_checkout_that_is_not_installed_starts_its_own_processes(
 
 
 def test_a_replay_is_started_as_every_other_process_of_ours() -> None:
-    assert replay_engine("recorded") == (*own_program("natstui"), "replay-engine", "recorded")
+    assert replay_engine("recorded") == (*module_command("natstui"), "replay-engine", "recorded")

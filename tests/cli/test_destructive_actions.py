@@ -146,7 +146,7 @@ def test_no_key_that_writes_is_left_out() -> None:
                 wanted.add(found[1])
     assert wanted <= set(SPECS), "a key of no known action"
     assert wanted >= {"purge_stream", "delete_stream", "delete_consumer"}
-    sent = {spec.sends for spec in SPECS.values()}
+    sent = {spec.sent_action for spec in SPECS.values()}
     assert set(_names(Action)) <= sent, "an action that no screen asks for"
 
 
@@ -176,7 +176,7 @@ def fill(session: AdminSession, count: int = 10) -> None:
         "CONSUMER.CREATE.S.C", {"stream_name": "S", "config": consumer, "action": "create"}
     )
     for _ in range(count):
-        session.run(session.writer.client.ask("s.a", b"x"))
+        session.run(session.writer.client.request_subject("s.a", b"x"))
     session.run(until_pending(session.writer.client.nc.jetstream(), "S", count, "C"))
 
 

@@ -29,7 +29,7 @@ def said(shell: Shell, *words: str) -> tuple[int, str, str]:
 
 ERRORS = (
     (("stream", "info", "NONE", "--json"), 4, 10059, "not found"),
-    (("stream", "rm", "S", "-j"), 5, None, "say --yes"),
+    (("stream", "rm", "S", "-j"), 5, None, "use --yes"),
     (("stream", "info", "--json"), 2, None, "Missing argument"),
     (("stream", "info", "S", "--none", "--json"), 2, None, "No such option"),
     (("none", "--json"), 2, None, "No such command"),

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from natstui.cli.health import look
+from natstui.cli.health import reading
 from natstui.cli.manage.stream import ranges_of
-from natstui.cli.watch.finding import parse_condition
+from natstui.cli.watch.find import parse_condition
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account
@@ -45,7 +45,7 @@ def shell(account: Account, tmp_path: Path) -> Shell:
 @pytest.fixture(autouse=True)
 def one_poll(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing here is a rate, which would take more polls."""
-    monkeypatch.setattr(look, "FEWEST_POLLS", 1)
+    monkeypatch.setattr(reading, "MIN_POLLS_COUNT", 1)
 
 
 async def filled(url: str) -> None:
@@ -230,7 +230,7 @@ def test_a_stream_is_sealed_only_when_its_name_was_said(shell: Shell, account: A
     ],
 )
 def test_a_condition_knows_the_units_of_its_field(text: str, holds: bool) -> None:
-    assert parse_condition(text, KNOWN, datetime.now(UTC)).holds(ROW) is holds
+    assert parse_condition(text, KNOWN, datetime.now(UTC)).is_met(ROW) is holds
 
 
 @pytest.mark.parametrize(
@@ -244,4 +244,4 @@ def test_what_is_no_condition_is_refused_with_a_sentence(text: str) -> None:
 def test_what_is_unknown_is_neither_more_nor_less() -> None:
     row = {**ROW, "lag_s": None}
     for comparison in ("<", "<=", ">", ">="):
-        assert not parse_condition(f"lag_s {comparison} 5", KNOWN).holds(row)
+        assert not parse_condition(f"lag_s {comparison} 5", KNOWN).is_met(row)

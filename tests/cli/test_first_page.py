@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from natstui.cli.sessions.first_page import MOST_SHOWN, FirstPage
+from natstui.cli.sessions.analyze import MAX_FINDINGS_SHOWN, FirstPage
 from natstui.model.records.findings import FindingReport, FindingsChanged
 from natstui.session.files.index import INDEX
-from natstui.session.read.judged import told_findings
+from natstui.session.read.findings import read_findings
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
 
@@ -36,7 +36,7 @@ def recording(folder: Path) -> Path:
 
 def test_the_findings_of_a_recording_are_read_without_its_polls(tmp_path: Path) -> None:
     folder = recording(tmp_path)
-    told = {one.code: one for one in told_findings(folder)}
+    told = {one.code: one for one in read_findings(folder)}
     assert told["NT-C23"] == BEHIND
     assert told["NT-C09"].until_at_us == START_US + 70 * SECOND_US
     assert (folder / INDEX).is_file()
@@ -60,7 +60,7 @@ def test_of_many_findings_the_others_are_counted(tmp_path: Path) -> None:
     news = FindingsChanged(START_US + SECOND_US, many)
     folder = made(tmp_path, [*scenario.beginning(), news, *scenario.records(0, 10)])
     lines = FirstPage((str(folder),)).lines()
-    assert len(lines) == MOST_SHOWN + 2
+    assert len(lines) == MAX_FINDINGS_SHOWN + 2
     assert lines[-1] == "  … and 15 more"
 
 
@@ -78,8 +78,8 @@ def result(session: str, drain_s: float | None, waits_s: float) -> dict[str, Any
 def test_a_finding_that_the_analysis_contradicts_is_named(tmp_path: Path) -> None:
     folder = recording(tmp_path)
     page = FirstPage((str(folder),))
-    (told,) = page.contradicted(result(folder.name, 2.0, 0.5))
+    (told,) = page.contradiction_lines(result(folder.name, 2.0, 0.5))
     assert told.startswith("The analysis contradicts ") and "(NT-C23) of ORDERS > billing" in told
     assert told.endswith(": 3 pending at the end, delivered within 2s")
-    assert page.contradicted(result(folder.name, None, 0.5)) == []
-    assert page.contradicted(result(folder.name, 200.0, 60.0)) == []
+    assert page.contradiction_lines(result(folder.name, None, 0.5)) == []
+    assert page.contradiction_lines(result(folder.name, 200.0, 60.0)) == []

@@ -8,27 +8,27 @@ from typing import Any
 
 import pytest
 
-from natstui.cli.health.look import (
-    LONGEST_WATCH_S,
-    SampleCounts,
-    is_enough,
-    is_undecided,
-    show_progress,
+from natstui.cli.health.reading import (
+    MAX_WATCH_S,
+    SamplesCounter,
+    has_undecided_condition,
+    has_watched_enough,
+    progress_callback,
 )
 from natstui.model.findings.catalogue.every import KINDS
-from natstui.model.findings.finding import Entity, Finding, Findings, Watched
+from natstui.model.findings.finding import Entity, Finding, Findings, WatchedCondition
 from natstui.model.live.state import State
 from tests.model.builders import snapshot
 
 
 @pytest.mark.parametrize(
-    ("waited_s", "for_s", "polls_count", "fewest_count", "is_refused", "is_over"),
+    ("waited_s", "for_s", "polls_count", "min_samples_count", "are_lists_refused", "is_over"),
     [
         # A partial list takes four seconds: one poll is not enough.
         (5.0, None, 1, 1, False, False),
         (9.0, None, 6, 2, False, False),
         (12.0, None, 9, 3, False, True),
-        (LONGEST_WATCH_S, None, 2, 0, False, True),
+        (MAX_WATCH_S, None, 2, 0, False, True),
         (3.0, None, 3, 0, True, True),
         # A time that was named is kept, and longer where nothing was complete yet.
         (5.0, 30.0, 9, 9, False, False),
@@ -43,11 +43,13 @@ def test_it_watches_until_three_polls_of_all_that_answers_or_as_long_as_it_was_t
     waited_s: float,
     for_s: float | None,
     polls_count: int,
-    fewest_count: int,
-    is_refused: bool,
+    min_samples_count: int,
+    are_lists_refused: bool,
     is_over: bool,
 ) -> None:
-    enough = is_enough(waited_s, for_s, polls_count, fewest_count, is_refused=is_refused)
+    enough = has_watched_enough(
+        waited_s, for_s, polls_count, min_samples_count, are_lists_refused=are_lists_refused
+    )
     assert enough is is_over
 
 
@@ -55,22 +57,34 @@ def test_it_watches_on_while_what_began_earlier_was_not_seen_for_long_enough() -
     entity = Entity("S", "C", 1)
 
     def state(since_us: int, code: str = "NT-C07", **fields: Any) -> State:
-        condition = Watched(Finding(KINDS[code], entity, since_us, "no open pulls"), 0, **fields)
+        condition = WatchedCondition(
+            Finding(KINDS[code], entity, since_us, "no open pulls"), 0, **fields
+        )
         return replace(State(), findings=Findings({entity: (condition,)}))
 
-    assert is_undecided(state(99, raised=False), 100)
-    assert not is_undecided(state(99, raised=True), 100), "it is reported"
-    assert not is_undecided(state(99, raised=False, hidden=True), 100), "another cause is reported"
-    assert not is_undecided(state(101, raised=False), 100), "it has only begun"
-    assert is_undecided(state(101, "NT-C47", raised=False), 100), "it is reported after 2 s"
-    assert not is_undecided(state(99, raised=False, missed_mono_us=5), 100), "it is over"
-    assert not is_enough(2.0, None, 3, 3, is_refused=False, is_undecided=True)
-    assert is_enough(LONGEST_WATCH_S, None, 15, 15, is_refused=False, is_undecided=True)
-    assert is_enough(3.0, 3.0, 3, 3, is_refused=False, is_undecided=True), "as long as it was told"
+    assert has_undecided_condition(state(99, raised=False), 100)
+    assert not has_undecided_condition(state(99, raised=True), 100), "it is reported"
+    assert not has_undecided_condition(state(99, raised=False, hidden=True), 100), (
+        "another cause is reported"
+    )
+    assert not has_undecided_condition(state(101, raised=False), 100), "it has only begun"
+    assert has_undecided_condition(state(101, "NT-C47", raised=False), 100), (
+        "it is reported after 2 s"
+    )
+    assert not has_undecided_condition(state(99, raised=False, absent_mono_us=5), 100), (
+        "it is over"
+    )
+    assert not has_watched_enough(2.0, None, 3, 3, are_lists_refused=False, is_undecided=True)
+    assert has_watched_enough(
+        MAX_WATCH_S, None, 15, 15, are_lists_refused=False, is_undecided=True
+    )
+    assert has_watched_enough(3.0, 3.0, 3, 3, are_lists_refused=False, is_undecided=True), (
+        "as long as it was told"
+    )
 
 
 def test_what_does_not_answer_is_not_waited_for() -> None:
-    state, samples = State(), SampleCounts()
+    state, samples = State(), SamplesCounter()
     streams = [{"name": "S", "created_at_us": 1}, {"name": "AWAY", "created_at_us": 1}]
     consumers = [{"stream": "S", "name": "c", "created_at_us": 1}]
     state = state.after(snapshot(1, streams, consumers))
@@ -78,22 +92,24 @@ def test_what_does_not_answer_is_not_waited_for() -> None:
     for second in (2, 3):
         state = state.after(snapshot(second, [streams[0]], consumers, streams_complete=False))
         samples.add(state)
-    assert samples.fewest_count(state) == 1
+    assert samples.min_samples_count(state) == 1
     state = state.after(snapshot(4, None, None, unreachable_streams=("AWAY",)))
     samples.add(state)
-    assert samples.fewest_count(state) == 3
-    assert SampleCounts().fewest_count(State()) == 3, "an empty server has nothing to wait for"
+    assert samples.min_samples_count(state) == 3
+    assert SamplesCounter().min_samples_count(State()) == 3, (
+        "an empty server has nothing to wait for"
+    )
 
 
 def test_a_terminal_shows_how_far_it_is_on_stderr_only(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    show = show_progress(None)
+    show = progress_callback(None)
     show(4.2, 1, False)
     shown = capsys.readouterr()
     assert shown.out == "" and shown.err.endswith("watching for 4 s, 15 s at most; 1 of 3 polls")
     show(12.0, 3, True)
     assert capsys.readouterr().err == "\r\x1b[K"
-    show_progress(30.0)(4.2, 1, False)
+    progress_callback(30.0)(4.2, 1, False)
     assert "watching for 4 s, of 30 s; 1 of 3 polls" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 from nats.js.kv import KeyValue
 
 from natstui.config.connection import Connection
-from natstui.engine.store_commands import answer_store
+from natstui.engine.server_commands import execute_store
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.nats_client import Pairs
@@ -81,7 +81,7 @@ def test_a_bucket_is_deleted_under_its_own_name(shell: Shell) -> None:
         shell.environment["NATSTUI_CONNECTION_PRODUCTION"] = "true"
         production = shell.run(group, "rm", "R", "--yes")
         del shell.environment["NATSTUI_CONNECTION_PRODUCTION"]
-        assert production.returncode == 5 and "say --confirm R" in production.stderr
+        assert production.returncode == 5 and "use --confirm R" in production.stderr
         done = shell.run(group, "rm", "R", "--confirm", "R")
         assert (done.returncode, done.stdout) == (0, f"{what} R deleted\n"), done.stderr
         # Scripts confirm with the name of the stream.
@@ -347,10 +347,10 @@ async def test_an_earlier_value_is_put_again_with_its_headers(account: Account) 
         ("X-Who", "you"),
         ("Nats-Msg-Id", "1"),
     ]
-    await client.ask("$KV.B.k", b"\x1f\x8bzip", headers=Pairs(headers))
-    await client.ask("$KV.B.k", b"plain")
+    await client.request_subject("$KV.B.k", b"\x1f\x8bzip", headers=Pairs(headers))
+    await client.request_subject("$KV.B.k", b"plain")
     revert = ChangeKey(1, "put_key", "B", "k", of_revision_seq=1, if_revision_seq=2)
-    await answer_store(Writer(client, Journal()), revert)
+    await execute_store(Writer(client, Journal()), revert)
     entry = await read_key(client, "B", "k")
     assert (entry.revision, entry.value) == (3, b"\x1f\x8bzip")
     own = [pair for pair in entry.headers if not pair[0].startswith("Nats-Expected")]
@@ -379,7 +379,7 @@ def test_a_value_that_cannot_be_put_back_is_named_before_it_goes(shell: Shell) -
     assert shell.ok("kv", "get", "B", "k") == "first"
     shell.ok("kv", "put", "B", "k", "second", "--yes")
     gone = shell.run("undo")
-    assert gone.returncode == 4 and "revision 1 is gone" in gone.stderr
+    assert gone.returncode == 4 and "revision 1 is deleted" in gone.stderr
     shell.ok("kv", "rm", "B", "--yes")
     shell.ok("kv", "add", "B")
     shell.ok("kv", "put", "B", "k", "other")

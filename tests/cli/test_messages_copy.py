@@ -23,9 +23,9 @@ from nats.js.api import StreamSource
 from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.messages.copying.account import State
-from natstui.jetstream.messages.copying.selection import Gaps, Selection, Wanted, select
+from natstui.jetstream.messages.copying.selection import Gaps, Selection, SelectionRequest, select
 from natstui.jetstream.testbed.broker import Broker
-from natstui.session.read.given_up import recorded_give_ups
+from natstui.session.read.max_deliver import read_dropped_messages
 from natstui.session.read.recording import Recording
 from tests.cli.beside import Begin, run_beside, stop, until_printed
 from tests.cli.processes import NatstuiProcess
@@ -520,16 +520,18 @@ async def what_was_recorded_is_sent_again(shell: Shell, url: str, folder: Path) 
     recording = Recording(folder)
     drops = [
         drop._replace(at_us=time.time_ns() // 1000 + 60_000_000)
-        for drop in recorded_give_ups(recording, "S", "C")[0]
+        for drop in read_dropped_messages(recording, "S", "C")[0]
     ]
     async with connected(url) as nc:
         await nc.jetstream().delete_consumer("S", "C")
         await nc.jetstream().add_consumer("S", durable_name="C", max_deliver=1)
         client = await connect(Connection(servers=(url,)))
-        wanted = Wanted("S", consumer="C", of="given_up", recorded=tuple(drops))
+        wanted = SelectionRequest(
+            "S", consumer="C", consumer_messages="given_up", recorded_drops=tuple(drops)
+        )
         assert "0 in recordings" in (await select(client, wanted)).remark
         unknown = tuple(drop._replace(consumer_created_at_us=None) for drop in drops)
-        wanted = dataclasses.replace(wanted, recorded=unknown)
+        wanted = dataclasses.replace(wanted, recorded_drops=unknown)
         assert "5 in recordings" in (await select(client, wanted)).remark
         await client.close()
 
@@ -1221,7 +1223,9 @@ async def test_what_comes_while_a_copy_asks_is_not_copied(
 def test_what_a_copy_skips_and_the_stream_had_was_removed_before_it_was_read(
     lacking_count: int, read_seqs: tuple[int, ...], removed_seqs: tuple[int, int] | None
 ) -> None:
-    selection = Selection(Wanted("S"), 0, 1, 5, (), None, True, lacking_count=lacking_count)
+    selection = Selection(
+        SelectionRequest("S"), 0, 1, 5, (), None, True, lacking_count=lacking_count
+    )
     for done_seq in range(6):
         # Stopped and resumed anywhere, it is the same.
         gaps = Gaps(selection)
@@ -1240,17 +1244,17 @@ def test_what_a_copy_skips_and_the_stream_had_was_removed_before_it_was_read(
 @pytest.mark.parametrize(
     ("wanted", "is_limits", "state", "is_whole"),
     [
-        (Wanted("S"), True, {"consumer_count": 1}, True),
-        (Wanted("S", from_seq=2, to_seq=5), True, {}, True),
-        (Wanted("S", ("s.a",)), True, {}, False),
-        (Wanted("S", since_us=1), True, {}, False),
-        (Wanted("S", consumer="C"), True, {}, False),
-        (Wanted("S"), False, {}, True),
-        (Wanted("S"), False, {"consumer_count": 1}, False),
+        (SelectionRequest("S"), True, {"consumer_count": 1}, True),
+        (SelectionRequest("S", from_seq=2, to_seq=5), True, {}, True),
+        (SelectionRequest("S", ("s.a",)), True, {}, False),
+        (SelectionRequest("S", since_us=1), True, {}, False),
+        (SelectionRequest("S", consumer="C"), True, {}, False),
+        (SelectionRequest("S"), False, {}, True),
+        (SelectionRequest("S"), False, {"consumer_count": 1}, False),
     ],
 )
 def test_all_messages_of_a_range_are_missed_where_no_consumer_removes_them(
-    wanted: Wanted, is_limits: bool, state: dict[str, int], is_whole: bool
+    wanted: SelectionRequest, is_limits: bool, state: dict[str, int], is_whole: bool
 ) -> None:
     selection = Selection(wanted, 0, 1, 9, wanted.subjects, None, is_limits, state=state)
-    assert selection.is_whole is is_whole
+    assert selection.is_complete_range is is_whole

@@ -79,7 +79,7 @@ def test_ranges_hold_what_was_added(some: list[int], others: list[int], from_seq
 async def test_more_refused_than_can_be_kept_stops_the_copy_and_none_is_forgotten(
     shell: Shell, account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copy_account, "MOST_RANGES", 20)
+    monkeypatch.setattr(copy_account, "MAX_RANGES", 20)
     async with connected(account.url) as nc:
         js = nc.jetstream()
         await js.add_stream(name="S", subjects=["s.>"])
@@ -441,7 +441,7 @@ async def test_what_is_purged_before_it_is_copied_is_named(
 async def test_answers_that_are_lost_with_a_leader_are_all_asked_for_again_at_once(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window, "_LATE_S", 1.5)
+    monkeypatch.setattr(window, "_RESEND_S", 1.5)
     async with connected(account.url) as nc:
         await filled(nc, "S", 400)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
@@ -466,7 +466,7 @@ async def test_a_lost_ack_ends_a_copy_whose_target_may_not_be_read(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(window, "_LATE_S", 0.5)
+    monkeypatch.setattr(window, "_RESEND_S", 0.5)
     denied = 'permissions: { publish: { deny: ["$JS.API.STREAM.INFO.T"] } }'
     url = nats_server_factory(
         "authorization { users: [ { user: a, password: a }, "
@@ -489,7 +489,7 @@ async def test_a_lost_ack_ends_a_copy_whose_target_may_not_be_read(
 async def test_a_stream_whose_acks_cannot_be_read_leaves_it_open_what_is_stored(
     shell: Shell, account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window, "_LATE_S", 0.5)
+    monkeypatch.setattr(window, "_RESEND_S", 0.5)
     async with connected(account.url) as nc:
         await filled(nc, "S", 30)
         # The server quotes the name of such a stream so that its acks are no JSON.
@@ -684,7 +684,7 @@ def test_a_copy_to_a_file_that_lost_what_it_had_does_not_go_on(
 async def test_what_has_no_end_is_no_file_of_messages(
     shell: Shell, account: Account, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_file, "_MOST_LINE_BYTES", 1_000_000)
+    monkeypatch.setattr(message_file, "_MAX_LINE_BYTES", 1_000_000)
     path = Path(name) if name.startswith("/") else tmp_path / name
     if name == "folder":
         path.mkdir()

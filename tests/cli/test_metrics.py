@@ -29,8 +29,8 @@ from natstui.clean import clean_line
 from natstui.cli.metrics.exposition import CONTENT_TYPE, Exposition, finding_lines
 from natstui.cli.metrics.serving import parse_address, serve_metrics, serve_text
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.findings.catalogue.account import M_NO_LINK
-from natstui.model.findings.catalogue.streams import S_GONE
+from natstui.model.findings.catalogue.account import NOT_CONNECTED
+from natstui.model.findings.catalogue.streams import STREAM_DELETED
 from natstui.model.findings.finding import Entity, Finding
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged
@@ -355,7 +355,7 @@ def test_a_wrong_address_is_one_sentence() -> None:
 
 def test_no_text_of_a_finding_controls_a_terminal_and_two_names_stay_two_series() -> None:
     names = ["a\x1b[2J", "a\x7f", "a\u202e", "a\r", "a"]
-    found = [Finding(S_GONE, Entity(name), 1, "text") for name in names]
+    found = [Finding(STREAM_DELETED, Entity(name), 1, "text") for name in names]
     text = "".join(finding_lines(found)) + "# EOF\n"
     assert "".join(map(clean_line, text.split("\n"))) == text.replace("\n", "")
     (family,) = text_string_to_metric_families(text)
@@ -363,8 +363,8 @@ def test_no_text_of_a_finding_controls_a_terminal_and_two_names_stay_two_series(
 
 
 def test_findings_of_deleted_streams_are_bounded_and_the_newest_stay() -> None:
-    deleted = [Finding(S_GONE, Entity(f"S{at}"), at, "text") for at in range(2_326)]
-    other = [Finding(M_NO_LINK, Entity(part="natstui"), 1, "text")]
+    deleted = [Finding(STREAM_DELETED, Entity(f"S{at}"), at, "text") for at in range(2_326)]
+    other = [Finding(NOT_CONNECTED, Entity(part="natstui"), 1, "text")]
     text = "".join(finding_lines([*deleted, *other])) + "# EOF\n"
     (family,) = text_string_to_metric_families(text)
     streams = {one.labels["stream_name"] for one in family.samples}

@@ -64,9 +64,9 @@ REFUSED = {
     "js fetch --filter": "then use --consumer NAME",
     "js get batch --filter": "first create a consumer with this filter",
     "service serve x --sleep": "a service in a benchmark replies at once",
-    "js get sync --sleep": "nobody receives here",
-    "js get batch --sleep": "nobody receives here",
-    "kv get --sleep": "nobody receives here",
+    "js get sync --sleep": "no role of this benchmark receives",
+    "js get batch --sleep": "no role of this benchmark receives",
+    "kv get --sleep": "no role of this benchmark receives",
 }
 """And `--persistasync` of every form."""
 
@@ -170,7 +170,7 @@ def test_flags_of_readers_buckets_and_services(plan_of: Any) -> None:
         ("js pub async x --stream S --maxbytes 5MB", "this option works only with --create"),
         ("js pub async x --stream S --purge", "natstui stream purge S"),
         ("js push --stream S --consumer C", "a push consumer is always created for the run"),
-        ("kv get", "--bucket NAME says which bucket"),
+        ("kv get", "name the bucket to read: --bucket NAME"),
     ],
 )
 def test_what_does_not_go_is_one_sentence(line: str, sentence: str, plan_of: Any) -> None:

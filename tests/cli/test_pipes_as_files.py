@@ -20,7 +20,7 @@ import pytest
 from natstui import files
 from natstui.config.references import file_or_secret
 from natstui.errors import UsageError
-from natstui.files import read_given
+from natstui.files import read_user_file
 from tests.accounts import Account
 from tests.cli.beside import standard_input
 from tests.cli.processes import NatstuiProcess
@@ -40,7 +40,7 @@ def fifo(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "SILENT_S", 0.05)
+    monkeypatch.setattr(files, "PIPE_TIMEOUT_S", 0.05)
 
 
 def test_a_fifo_is_read_once_it_has_a_writer(fifo: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_fifo_is_read_once_it_has_a_writer(fifo: Path) -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    assert read_given(fifo, 100) == b"one two"
+    assert read_user_file(fifo, 100) == b"one two"
     writer.join()
 
 
@@ -62,7 +62,7 @@ def test_a_fifo_whose_writer_stops_is_not_waited_for_without_a_limit(fifo: Path)
     os.write(writer, b"one")
     try:
         with pytest.raises(TimeoutError, match=SILENT):
-            read_given(fifo, 100)
+            read_user_file(fifo, 100)
     finally:
         os.close(writer)
 
@@ -73,7 +73,7 @@ def test_a_pipe_whose_writer_has_ended_is_read_to_its_end() -> None:
         os.write(writer, content)
         os.close(writer)
         try:
-            assert read_given(Path(f"/dev/fd/{reader}"), 100) == content
+            assert read_user_file(Path(f"/dev/fd/{reader}"), 100) == content
         finally:
             os.close(reader)
 
@@ -82,17 +82,17 @@ def test_what_is_no_file_is_named(tmp_path: Path) -> None:
     main, terminal = pty.openpty()
     try:
         with pytest.raises(OSError, match="it is a terminal"):
-            read_given(Path(os.ttyname(terminal)), 100)
+            read_user_file(Path(os.ttyname(terminal)), 100)
     finally:
         os.close(main)
         os.close(terminal)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "socket"))
         with pytest.raises(OSError, match="it is a socket"):
-            read_given(tmp_path / "socket", 100)
+            read_user_file(tmp_path / "socket", 100)
     with pytest.raises(OSError, match="larger than 100 bytes"):
-        read_given(Path("/dev/zero"), 100)
-    assert read_given(Path("/dev/null"), 100) == b""
+        read_user_file(Path("/dev/zero"), 100)
+    assert read_user_file(Path("/dev/null"), 100) == b""
 
 
 SECRETS = {
@@ -246,7 +246,7 @@ async def test_a_signal_ends_the_wait_for_a_writer_at_once(
 ) -> None:
     await waits_at(waiting, fifo)
     waiting.send_signal(number)
-    _, stderr = await asyncio.to_thread(waiting.communicate, timeout=files.SILENT_S / 2)
+    _, stderr = await asyncio.to_thread(waiting.communicate, timeout=files.PIPE_TIMEOUT_S / 2)
     assert waiting.returncode in codes
     assert "Traceback" not in stderr
 

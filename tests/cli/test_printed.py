@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from natstui.cli.core.arrived import OutputFormat, Printer
-from natstui.cli.core.sub import StoredListening
-from natstui.jetstream.messages.reading import Read
+from natstui.cli.core.printer import OutputFormat, Printer
+from natstui.cli.core.sub import StreamPrinter
+from natstui.jetstream.messages.reading import StreamMessage
 from natstui.model.records.link import LinkChanged
 from natstui.output import OutputFailed, text_file
 
-MESSAGE = Read("s", 1, 1, (), b"x", 0)
+MESSAGE = StreamMessage("s", 1, 1, (), b"x", 0)
 
 
 @pytest.mark.parametrize("output_format", ["text", "raw"])
@@ -26,7 +26,7 @@ def test_a_message_that_cannot_be_written_is_not_counted(
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", text_file(full, "utf-8", "strict"))
         with pytest.raises(OutputFailed):
-            printer.show(MESSAGE.as_stored(), {})
+            printer.write_stored(MESSAGE.as_stored(), {})
         os.dup2(os.open(os.devnull, os.O_WRONLY), full)
         sys.stdout.flush()
     assert printer.printed_count == 0
@@ -46,7 +46,7 @@ class QuietReader:
     async def __aexit__(self, *_: object) -> None:
         pass
 
-    async def __anext__(self) -> Read:
+    async def __anext__(self) -> StreamMessage:
         raise StopAsyncIteration
 
     async def check_stream(self) -> None:
@@ -64,7 +64,7 @@ async def test_none_is_missing_only_once_all_was_read_that_came_while_disconnect
     has_caught_up: bool, told: str
 ) -> None:
     flags = {"stream": "S"}
-    listening = StoredListening((), (), None, None, Printer("text"), flags)
+    listening = StreamPrinter((), (), None, None, Printer("text"), flags)
     for state in ("connected", "reconnecting", "connected"):
         listening.losses.add(LinkChanged(1, cast(Any, state), None))
     await listening._read(cast(Any, QuietReader(has_caught_up=has_caught_up)), "from 1h on")

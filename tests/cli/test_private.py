@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from natstui.analysis.launch import AnalysisRequest, run_job
-from natstui.children import own_program
-from natstui.cli.open_viewer import secrets_to_stdin
+from natstui.children import module_command
+from natstui.cli.open_viewer import move_secrets_to_stdin
 from natstui.errors import NatstuiError
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.processes import PATIENCE_S, NatstuiProcess
@@ -71,11 +71,11 @@ def test_no_engine_shows_the_password_of_its_server(flag: str, secured: str) -> 
 @pytest.mark.parametrize("words", [("--server=nats://{}@a,b",), ("--server", "nats://{}@a,b")])
 def test_an_address_with_a_password_is_no_word_of_an_engine(words: tuple[str, ...]) -> None:
     named = [word.format(f"app:{SECRET}") for word in words]
-    argv, first_line = secrets_to_stdin(["natstui", "engine", *named, "--read-only"])
+    argv, first_line = move_secrets_to_stdin(["natstui", "engine", *named, "--read-only"])
     assert argv == ["natstui", "engine", "--read-only", "--server", "-"]
     assert json.loads(first_line) == f"nats://app:{SECRET}@a,b"
     plain = ["natstui", "engine", "--server", "nats://a", "--read-only"]
-    assert secrets_to_stdin(plain) == (plain, b"")
+    assert move_secrets_to_stdin(plain) == (plain, b"")
 
 
 @pytest.mark.long
@@ -84,7 +84,7 @@ def test_no_benchmark_worker_shows_the_password_of_its_server(secured: str) -> N
     words = ("bench", "pub", "hello", "--duration", "2s", "--server", secured)
     with NatstuiProcess(*words) as bench:
         give_up_at = time.monotonic() + PATIENCE_S
-        while "natstui.bench.worker.process" not in (below := str(started_by(bench.pid))):
+        while "natstui.bench.worker" not in (below := str(started_by(bench.pid))):
             assert time.monotonic() < give_up_at and bench.poll() is None
             time.sleep(0.05)
         bench.terminate()
@@ -121,11 +121,11 @@ def test_no_analysis_shows_the_token_of_its_spark_server(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_an_engine_without_its_first_line_says_so() -> None:
     done = subprocess.run(
-        own_program("natstui", "engine", "--server", "-"),
+        module_command("natstui", "engine", "--server", "-"),
         input=b"no json\n", capture_output=True,
     )  # fmt: skip
     assert done.returncode == 2
-    assert b"--server -: the first line on stdin holds no address" in done.stderr
+    assert b"--server -: the first line on stdin has no address" in done.stderr
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ import pytest
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.clients.watch import ConnectionsRead
 from natstui.model.live.snapshot import Snapshot
-from natstui.session.files.folder import segments
+from natstui.session.files.folder import list_segments
 from natstui.session.read.recording import Recording
 from tests.analysis.limited import largest_file
 from tests.cli.processes import NatstuiProcess
@@ -115,7 +115,7 @@ def test_a_duration_ends_a_recording_and_a_server_that_never_was_is_exit_code_3(
         assert (told["polls_count"], told["streams_count"], told["problem"]) == (0, None, None)
         assert not told["whole"], "nothing was polled"
     folder = Path(told["folder"] if flags else done.stdout.strip())
-    assert all(segment.sealed for segment in segments(folder))
+    assert all(segment.sealed for segment in list_segments(folder))
     assert "failed" in log.read_text()
 
 
@@ -233,7 +233,7 @@ def test_a_redacted_pack_holds_no_name_of_the_original(library: Path, tmp_path: 
 
 def test_a_damaged_session_is_exit_code_6_and_says_what_is_missing(library: Path) -> None:
     folder = next(library.glob("*-test"))
-    segments(folder)[0].path.unlink()
+    list_segments(folder)[0].path.unlink()
     said = natstui("sessions", "verify", "test", "--json", sessions=library)
     told = json.loads(said.stdout)
     assert (told["damaged"], told["findings"][0]["damage"]) == (True, True)

@@ -140,7 +140,7 @@ def test_a_change_of_what_was_deleted_right_after_it_is_no_success(
 async def test_what_the_server_says_to_be_deleted_and_is_not_is_no_success(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, words: str
 ) -> None:
-    monkeypatch.setattr(apply, "_GONE_WITHIN_S", 0.2)
+    monkeypatch.setattr(apply, "_DELETE_TIMEOUT_S", 0.2)
     await asyncio.to_thread(request, account.url, *_FILL)
     nc = await nats.connect(account.url)
 
@@ -262,7 +262,7 @@ def test_a_restored_stream_that_is_another_one_at_the_end_is_no_success(
 def test_messages_without_a_ttl_have_not_expired_in_a_restored_stream(
     shell: Shell, account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restore, "_SETTLED_S", 0.3)
+    monkeypatch.setattr(restore, "_STABLE_S", 0.3)
     create = ("$JS.API.STREAM.CREATE.S", {**_STREAM, "allow_msg_ttl": True})
     request(account.url, create, *_FILL[1:])
     shell.ok("stream", "backup", "S", str(tmp_path / "kept"))
@@ -472,7 +472,7 @@ def test_a_message_whose_consumer_is_deleted_before_the_ack_is_not_called_acknow
     with just_before(account.url, b"PUB $JS.ACK", delete) as url:
         done = shell.run("consumer", *words, "--ack", "--count", "1", "--server", url, "--yes")
     assert done.returncode == 4, done
-    assert "the message is not acknowledged: its consumer is gone" in done.stderr, done
+    assert "the message is not acknowledged: its consumer is deleted" in done.stderr, done
     assert "1 acknowledged" not in done.stderr
 
 
@@ -546,7 +546,10 @@ def test_a_file_of_a_store_that_is_deleted_at_once_is_not_called_stored(
     (tmp_path / "f").write_text("x")
     for before, sentence in (
         (b"PUB $O.B.C.", "the object store B was deleted meanwhile: f was not stored"),
-        (b"PUB $O.B.M.", "f was stored, but is not whole: the object store B was deleted meanw"),
+        (
+            b"PUB $O.B.M.",
+            "f was stored, but is not complete: the object store B was deleted meanw",
+        ),
     ):
         shell.ok("object", "add", "B")
 

@@ -117,7 +117,7 @@ async def test_a_command_answers_and_one_that_fails_does_not(
         await flushed(nc)
         assert answers_to_bad.pending_msgs == 0
     assert "no reply to a request on ask.one" in done.stderr
-    assert "natstui: 2 replies; 1 request was not answered\n" in done.stderr
+    assert "natstui: 2 replies; 1 request got no reply\n" in done.stderr
     assert done.returncode == 4
 
 
@@ -141,8 +141,8 @@ async def test_requests_that_were_not_answered_are_no_success(
         await nc.flush()
         said = (await done).stderr
     assert said.count(f"natstui: no reply to a request on ask: {reason}") == count, said
-    were_text = "request was" if count == 1 else "requests were"
-    assert said.endswith(f"natstui: 0 replies; {count} {were_text} not answered\n"), said
+    requests_text = "request" if count == 1 else "requests"
+    assert said.endswith(f"natstui: 0 replies; {count} {requests_text} got no reply\n"), said
     assert done.result().returncode == 4
 
 
@@ -157,7 +157,7 @@ async def test_with_json_a_request_that_was_not_answered_is_an_error_object(
         await listened_to(nc, "ask")
     done = await replying
     error = json.loads(done.stderr.splitlines()[-1])
-    assert error["error"] == "0 replies; 1 request was not answered", done.stderr
+    assert error["error"] == "0 replies; 1 request got no reply", done.stderr
     assert done.returncode == 4
 
 
@@ -283,7 +283,7 @@ def test_a_command_that_takes_long_does_not_keep_it_from_ending(
     words = ("reply", "ask.me", "--command", command, "--timeout", "600s")
     done = run_beside(work, *words, environment=shell.environment)
     assert "natstui was stopped" in done.stderr
-    assert done.stderr.endswith("natstui: 0 replies; 3 requests were not answered\n")
+    assert done.stderr.endswith("natstui: 0 replies; 3 requests got no reply\n")
     assert done.returncode == 4
 
 

@@ -132,7 +132,7 @@ def test_an_input_without_an_end_is_refused_with_one_sentence(
 def test_no_more_is_read_of_a_line_with_an_address_than_one_may_have(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(options, "MOST_LINE_BYTES", 1_000)
+    monkeypatch.setattr(options, "MAX_LINE_BYTES", 1_000)
     reader, writer = os.pipe()
     os.write(writer, bytes(3_000))
     os.close(writer)
@@ -148,7 +148,7 @@ def test_no_more_is_read_of_a_line_with_an_address_than_one_may_have(
 def test_a_line_without_an_end_in_a_fifo_is_refused(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_file, "_MOST_LINE_BYTES", 1_000)
+    monkeypatch.setattr(message_file, "_MAX_LINE_BYTES", 1_000)
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
 

@@ -14,8 +14,8 @@ from nats.aio.client import Client as NatsClient
 from nats.aio.msg import Msg
 from textual.widgets import Static
 
-from natstui.jetstream.system import asking
 from natstui.jetstream.system import meta as meta_group
+from natstui.jetstream.system import requests
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE
 from tests.cli.rewriting import speaking
@@ -52,7 +52,7 @@ async def test_streams_go_elsewhere_clients_are_kicked_and_a_lost_server_is_remo
     nats_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # All three reply at once.
-    monkeypatch.setattr(asking, "_QUIET_S", 0.5)
+    monkeypatch.setattr(requests, "_QUIET_S", 0.5)
     url = ",".join(as_user(one, "app") for one in nats_cluster.urls)
     urls = [as_user(one, "app") for one in nats_cluster.urls]
     nc = await nats.connect(urls[0], name="watcher")
@@ -226,7 +226,7 @@ async def _meta_group(cluster: Cluster, folder: Path, monkeypatch: pytest.Monkey
     assert (len(found["servers"]), found["source"]) == (3, "system")
     assert found["metas"][0]["leader"] == leader
     with monkeypatch.context() as own:
-        own.setattr(meta_group, "_LEADS_WITHIN_S", 1.0)
+        own.setattr(meta_group, "_CHANGE_TIMEOUT_S", 1.0)
         await _a_leader_that_stays_has_not_stepped_down(system, folder, leader)
     return leader
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 import pytest
 
-from natstui.cli.text_table import Column, hanging, print_rows, severities_coloured, table
+from natstui.cli.text_table import Column, colour_severities, print_rows, table, wrap_hanging
 
 
 def test_a_long_line_goes_on_below_its_value_and_a_pipe_gets_it_whole() -> None:
     text = "title\n\n  messages   sent 10, lost 0\n"
-    assert hanging(text, 24, 13) == ("title\n\n  messages   sent 10, lost\n             0\n")
-    assert hanging(text, None, 13) == text
+    assert wrap_hanging(text, 24, 13) == ("title\n\n  messages   sent 10, lost\n             0\n")
+    assert wrap_hanging(text, None, 13) == text
 
 
 def test_words_stand_to_the_left_and_numbers_to_the_right(
@@ -51,5 +51,5 @@ def test_a_box_fits_the_terminal_when_columns_are_dropped_and_cut() -> None:
 
 
 def test_lines_that_begin_with_a_severity_begin_in_its_colour() -> None:
-    text = severities_coloured("CRITICAL  NT-C09 x\n  CRITICAL\nWARNING y")
+    text = colour_severities("CRITICAL  NT-C09 x\n  CRITICAL\nWARNING y")
     assert text == ("\x1b[31mCRITICAL\x1b[0m  NT-C09 x\n  CRITICAL\n\x1b[33mWARNING\x1b[0m y")

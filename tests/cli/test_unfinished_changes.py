@@ -17,7 +17,7 @@ import nats
 import pytest
 
 from natstui.jetstream.managing import replicas, restore, snapshot
-from natstui.jetstream.managing.backup_folder import MARK
+from natstui.jetstream.managing.backup_folder import RESTORE_MARK
 from natstui.jetstream.messages.copying import window
 from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account, through
@@ -46,13 +46,15 @@ def with_late_copy(body: bytes) -> bytes:
 def test_copies_that_are_not_complete_in_time_are_no_success(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replicas, "SETTLES_WITHIN_S", 0.0)
+    monkeypatch.setattr(replicas, "REPLICAS_TIMEOUT_S", 0.0)
     Shell(account.url, tmp_path).ok("stream", "add", "S", "--subjects", "s", "--yes")
     with lying(account.url) as wire:
         wire.lie = Lie("STREAM.INFO", with_late_copy)
         done = Shell(wire.url, tmp_path).run("stream", "scale", "S", "1", "--yes")
     assert done.returncode == 4
-    assert "it was not complete within 0 s: it is on n1, n9 so far, not whole on n9" in done.stderr
+    assert (
+        "it was not complete within 0 s: it is on n1, n9 so far, not complete on n9" in done.stderr
+    )
 
 
 def with_config(key: str, value: object) -> Callable[[bytes], bytes]:
@@ -115,17 +117,22 @@ def test_what_a_server_set_otherwise_is_named_and_no_success(
     [
         ((), (), 3, None),
         (("--keep", "1"), (), 2, None),
-        ((), (), 5, "the server replied that 5 messages were removed, but 3 of 3 are gone: 0 are"),
-        ((), (), 1, "the server replied that 1 message was removed, but 3 of 3 are gone"),
+        (
+            (),
+            (),
+            5,
+            "the server replied that 5 messages were removed, but 3 of 3 are removed: 0 are",
+        ),
+        ((), (), 1, "the server replied that 1 message was removed, but 3 of 3 are removed"),
         (
             ("--subject", "other"),
             (),
             2,
-            "2 messages were removed, but 0 of 3 are gone: 3 are left",
+            "2 messages were removed, but 0 of 3 are removed: 3 are left",
         ),
         # Its limits may have removed the others.
         ((), ("--max-age", "1h"), 1, None),
-        ((), ("--max-age", "1h"), 4, "that 4 messages were removed, but 3 of 3 are gone"),
+        ((), ("--max-age", "1h"), 4, "that 4 messages were removed, but 3 of 3 are removed"),
     ],
 )
 def test_a_purge_that_removed_another_number_than_the_server_says_is_no_success(
@@ -238,7 +245,7 @@ def test_an_ack_that_no_stream_gives_is_no_success(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(window, "_LATE_S", 0.5)
+    monkeypatch.setattr(window, "_RESEND_S", 0.5)
     shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "S", "--subjects", "s", "--yes")
     shell.ok("stream", "add", "T", "--subjects", "t", "--yes")
@@ -349,7 +356,7 @@ def test_a_restore_without_its_last_reply_ends_and_says_what_the_server_has(
     assert done.returncode == 4
     assert 'no reply on "$JS.SNAPSHOT.RESTORE.S.' in done.stderr
     assert "the server may still restore it; read again, S is there: 3 messages" in done.stderr
-    assert f"marked as {MARK}" in done.stderr
+    assert f"marked as {RESTORE_MARK}" in done.stderr
     assert json.loads(shell.ok("stream", "info", "S", "--json"))["state"]["messages"] == 3
 
 
@@ -384,7 +391,7 @@ CHUNK = b"PUB $JS.SNAPSHOT.RESTORE.S."
     ("request_bytes", "number", "code", "text"),
     [
         (CHUNK, 1, 4, "the connection was lost before the reply arrived"),
-        (CHUNK, 2, 4, f"read again, S is there: 3 messages, 96 B, 1…3, marked as {MARK}"),
+        (CHUNK, 2, 4, f"read again, S is there: 3 messages, 96 B, 1…3, marked as {RESTORE_MARK}"),
         pytest.param(b"PUB $JS.API.CONSUMER.NAMES.S ", 1, 0, "", marks=pytest.mark.long),
         pytest.param(b"PUB $JS.API.STREAM.UPDATE.S ", 1, 0, "", marks=pytest.mark.long),
     ],
@@ -406,7 +413,7 @@ async def test_a_restore_whose_connection_is_lost_reads_again_what_the_server_ha
         assert info.returncode == 4, info
         return
     assert json.loads(info.stdout)["state"]["messages"] == 3
-    assert (MARK in info.stdout) == (code != 0)
+    assert (RESTORE_MARK in info.stdout) == (code != 0)
 
 
 class CutAfter(Cut):
@@ -461,7 +468,10 @@ async def test_a_restore_whose_connection_stays_lost_says_how_to_see_what_the_se
     for request, said in (
         (CHUNK, "a part of S may be on the server and could not be removed"),
         (b"PUB $JS.API.CONSUMER.NAMES.S ", "S is restored, but was not compared"),
-        (b"PUB $JS.API.STREAM.UPDATE.S ", f"no reply shows that its mark {MARK} was removed"),
+        (
+            b"PUB $JS.API.STREAM.UPDATE.S ",
+            f"no reply shows that its mark {RESTORE_MARK} was removed",
+        ),
     ):
         await run(shell, "stream", "rm", "S", "--yes")
         async with serving(Cut(account.url, request, 1, is_final=True).join) as port:

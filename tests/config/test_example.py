@@ -6,7 +6,7 @@ from pathlib import Path
 
 from natstui.config.example import example_text, read_meanings
 from natstui.config.load import load
-from natstui.config.settings import NAMED, Alert, DefaultConnection, Profile, Settings
+from natstui.config.settings import NAMED_TABLES, Alert, DefaultConnection, Profile, Settings
 
 EXAMPLE = Path(__file__).parents[2] / "config.example.toml"
 
@@ -32,7 +32,7 @@ def test_the_example_shows_every_setting_and_each_can_be_switched_on(tmp_path: P
     shown = tomllib.loads(file.read_text())
     assert set(shown) == set(Settings.model_fields)
     for name, field in Settings.model_fields.items():
-        if name not in NAMED:
+        if name not in NAMED_TABLES:
             assert set(shown[name]) == set(getattr(field.annotation, "model_fields", ()))
     assert set(shown["alerts"]["orders"]) == set(Alert.model_fields)
     profile_only = set(Profile.model_fields) - set(DefaultConnection.model_fields)

@@ -9,7 +9,7 @@ import pytest
 
 from natstui.config import Connection
 from natstui.config.contexts import write_context
-from natstui.config.effective import STARS, effective
+from natstui.config.effective import STARS, effective_settings
 from natstui.config.load import load
 from natstui.config.target import ConnectionNames, resolve
 from natstui.errors import UsageError
@@ -90,7 +90,7 @@ def test_a_secret_where_a_file_is_expected_is_refused_and_not_shown(
         resolved(tmp_path, f'[connection]\n{field} = "{secret}"\n')
     assert secret not in str(caught.value)
     (tmp_path / "config.toml").write_text(f'[profiles.other]\n{field} = "{secret}"\n')
-    rows = str(list(effective(load(tmp_path / "config.toml"), ConnectionNames())))
+    rows = str(list(effective_settings(load(tmp_path / "config.toml"), ConnectionNames())))
     assert secret not in rows and STARS in rows
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     with pytest.raises(UsageError, match="a secret was given where the name of a file") as caught:
@@ -102,8 +102,8 @@ def test_a_secret_where_a_file_is_expected_is_refused_and_not_shown(
 def test_no_secret_is_shown_or_handed_to_a_child(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(FILE + '[profiles.third]\nsystem = { user = "s", password = "third" }\n')
-    rows = str(list(effective(load(file), ConnectionNames())))
+    rows = str(list(effective_settings(load(file), ConnectionNames())))
     assert "sys-secret" not in rows and "'third'" not in rows and "app-secret" not in rows
-    line = resolved(tmp_path, FILE).to_line()
+    line = resolved(tmp_path, FILE).to_json_line()
     assert "sys-secret" not in line
-    assert Connection.from_line(line).monitoring == ("http://here:8222", "http://there:8222")
+    assert Connection.from_json_line(line).monitoring == ("http://here:8222", "http://there:8222")

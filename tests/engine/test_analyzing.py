@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
-from natstui.engine.analyzing import Analyzing, _unfinished, record_of
+from natstui.engine.analyzing import AnalysisRunner, decode_child_line, make_missing_result
 from natstui.model.records.analysis import (
     AnalysisFinished,
     AnalysisProgress,
@@ -96,7 +96,7 @@ def an_engine_that_is_killed_takes_its_analysis_along(engine: EngineProcess) -> 
 def refusal(sessions: Path) -> str:
     """Return the sentence of an analysis that cannot even begin."""
     viewer = Told()
-    Analyzing(sessions, viewer).execute(StartAnalysis(command_id=1))
+    AnalysisRunner(sessions, viewer).execute(StartAnalysis(command_id=1))
     record = viewer.get(timeout=60)
     assert isinstance(record, AnalysisFinished) and record.status == "failed"
     return record.text
@@ -121,7 +121,7 @@ def test_a_java_home_without_java_is_named(
     write_session(sessions / "20260921T141320Z-old", Plan(1, 1, 3))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     viewer = Told()
-    Analyzing(sessions, viewer).execute(StartAnalysis(command_id=1))
+    AnalysisRunner(sessions, viewer).execute(StartAnalysis(command_id=1))
     while not isinstance(record := viewer.get(timeout=60), AnalysisFinished):
         assert isinstance(record, Answered | AnalysisProgress)
     assert record.status == "failed"
@@ -133,7 +133,7 @@ def test_an_analysis_that_is_stopped_ends_as_cancelled_and_only_one_that_runs_is
 ) -> None:
     write_session(sessions / "20260921T141320Z-old", Plan(1, 1, 3))
     viewer = Told()
-    analyzing = Analyzing(sessions, viewer)
+    analyzing = AnalysisRunner(sessions, viewer)
     analyzing.execute(StopAnalysis(command_id=1))
     analyzing.execute(StartAnalysis(command_id=2))
     analyzing.execute(StartAnalysis(command_id=3))
@@ -153,13 +153,15 @@ def test_an_analysis_that_is_stopped_ends_as_cancelled_and_only_one_that_runs_is
 
 
 def test_a_process_that_ends_without_a_word_was_cancelled_or_killed() -> None:
-    cancelled, killed = (_unfinished(7, "it", cancelled=stopped) for stopped in (True, False))
+    cancelled, killed = (
+        make_missing_result(7, "it", cancelled=stopped) for stopped in (True, False)
+    )
     assert (cancelled.status, cancelled.text) == ("cancelled", "cancelled")
     assert killed.status == "failed" and "its process was killed" in killed.text
 
 
 @pytest.mark.parametrize("line", [b"Exception in thread\n", b"[]\n", b'{"kind": "progress"}\n'])
 def test_what_the_child_should_not_say_is_a_failure(line: bytes) -> None:
-    record = record_of(7, "it", line)
+    record = decode_child_line(7, "it", line)
     assert isinstance(record, AnalysisFinished) and record.status == "failed"
     assert "unexpected line" in record.text

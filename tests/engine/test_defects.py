@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from natstui.defects import contained, write_crash_log
-from natstui.errors import Refused
+from natstui.defects import report_defects, write_crash_log
+from natstui.errors import ActionRefused
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Outcome, PollNow, WriteNote
 from tests.accounts import Account
@@ -57,7 +57,7 @@ def test_the_same_defect_is_reported_once_and_said_again_after_a_while() -> None
     told: list[str] = []
 
     def fail(again_s: float) -> None:
-        with contained("this", told.append, again_s=again_s):
+        with report_defects("this", told.append, repeat_after_s=again_s):
             raise ZeroDivisionError
 
     fail(3600)
@@ -68,8 +68,8 @@ def test_the_same_defect_is_reported_once_and_said_again_after_a_while() -> None
 
 
 def test_errors_that_have_their_own_words_pass_through() -> None:
-    with pytest.raises(Refused), contained("this", print):
-        raise Refused("no")
+    with pytest.raises(ActionRefused), report_defects("this", print):
+        raise ActionRefused("no")
 
 
 def test_the_newest_reports_are_kept(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ async def test_a_user_of_least_privilege_sees_everything_and_each_denial_names_i
     # Durable: an ephemeral one is deleted before an engine on a busy machine has seen it.
     config = {"name": "C", "durable_name": "C"}
     await app.request("CONSUMER.CREATE.S.C", {"stream_name": "S", "config": config})
-    await app.ask("s", b"a message")
+    await app.request_subject("s", b"a message")
     await app.close()
     settings = tmp_path / "config.toml"
     settings.write_text("[connection]\ninbox_prefix = '_INBOX_mon'\n")

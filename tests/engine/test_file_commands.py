@@ -11,7 +11,7 @@ import pytest
 
 from natstui.config.connection import Connection
 from natstui.engine.file_commands import FileCommands
-from natstui.errors import Refused, UsageError
+from natstui.errors import ActionRefused, UsageError
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
@@ -64,14 +64,14 @@ async def test_a_file_is_put_linked_and_got_into_a_folder_with_its_name(
     file, target = tmp_path / "a file.bin", tmp_path / "out"
     file.write_bytes(CONTENT)
     target.mkdir()
-    told, _ = await files.answer(writer, PutFile(1, "FILES", "a/b.bin", str(file)))
+    told, _ = await files.execute(writer, PutFile(1, "FILES", "a/b.bin", str(file)))
     assert told == "a/b.bin stored in FILES, 300 KiB"
-    told, _ = await files.answer(writer, LinkObject(2, "FILES", "linked", "FILES", "a/b.bin"))
+    told, _ = await files.execute(writer, LinkObject(2, "FILES", "linked", "FILES", "a/b.bin"))
     assert told == "linked of FILES now links to a/b.bin of FILES"
-    told, _ = await files.answer(writer, GetFile(3, "FILES", "linked", str(target)))
+    told, _ = await files.execute(writer, GetFile(3, "FILES", "linked", str(target)))
     assert told == f"linked, 300 KiB, digest checked, in {target / 'linked'}"
     assert (target / "linked").read_bytes() == CONTENT
-    told, _ = await files.answer(writer, GetFile(4, "FILES", "a/b.bin", str(target)))
+    told, _ = await files.execute(writer, GetFile(4, "FILES", "a/b.bin", str(target)))
     # The name in the store is no path: its last part is the file's name.
     assert told.endswith(f"in {target / 'b.bin'}")
     assert {moved.command_id for moved in viewer.moved} == {1, 3, 4}
@@ -86,21 +86,21 @@ async def test_a_file_that_is_stopped_on_its_way_is_not_stored(
     files = FileCommands(viewer)
     file = tmp_path / "file"
     file.write_bytes(CONTENT * 20)
-    putting = asyncio.ensure_future(files.answer(writer, PutFile(7, "FILES", "big", str(file))))
+    putting = asyncio.ensure_future(files.execute(writer, PutFile(7, "FILES", "big", str(file))))
     await viewer.began.wait()
-    assert await files.answer(writer, StopMoving(8, 7)) == ("it is stopped", None)
-    with pytest.raises(Refused, match=r"^the transfer was stopped: nothing was kept$"):
+    assert await files.execute(writer, StopMoving(8, 7)) == ("it is stopped", None)
+    with pytest.raises(ActionRefused, match=r"^the transfer was stopped: nothing was kept$"):
         await putting
     info = await writer.client.request("STREAM.INFO.OBJ_FILES")
     assert b'"messages":0' in info
     # What moves no more can be stopped without harm.
-    assert await files.answer(writer, StopMoving(9, 7)) == ("it is stopped", None)
+    assert await files.execute(writer, StopMoving(9, 7)) == ("it is stopped", None)
 
 
 async def test_a_file_that_cannot_be_read_is_not_put(writer: Writer, tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     with pytest.raises(UsageError, match="missing cannot be read: No such file or directory"):
-        await FileCommands(Told()).answer(writer, PutFile(1, "FILES", "x", str(missing)))
+        await FileCommands(Told()).execute(writer, PutFile(1, "FILES", "x", str(missing)))
 
 
 async def test_a_look_tells_the_file_that_is_there_or_would_be_written(
@@ -111,29 +111,29 @@ async def test_a_look_tells_the_file_that_is_there_or_would_be_written(
     file.write_bytes(b"four")
     changed_at_us = file.stat().st_mtime_ns // 1000
     there = LocalFile(str(file), True, 4, changed_at_us)
-    assert await files.answer(writer, LookAtFile(1, str(file))) == (str(file), there)
-    assert await files.answer(writer, LookAtFile(2, str(tmp_path), "a/file")) == (
+    assert await files.execute(writer, LookAtFile(1, str(file))) == (str(file), there)
+    assert await files.execute(writer, LookAtFile(2, str(tmp_path), "a/file")) == (
         str(tmp_path),
         there,
     )
-    _, found = await files.answer(writer, LookAtFile(3, str(tmp_path), "other"))
+    _, found = await files.execute(writer, LookAtFile(3, str(tmp_path), "other"))
     assert found == LocalFile(str(tmp_path / "other"), False, 0, 0)
     for path, reason in ((str(tmp_path), "a folder"), ("/dev/null", "no file")):
         with pytest.raises(UsageError, match=rf"^{path} is {reason}$"):
-            await files.answer(writer, LookAtFile(4, path))
+            await files.execute(writer, LookAtFile(4, path))
     too_long = str(tmp_path / ("x" * 300))
     with pytest.raises(UsageError, match="cannot be read: File name too long"):
-        await files.answer(writer, LookAtFile(5, too_long))
+        await files.execute(writer, LookAtFile(5, too_long))
 
 
 async def test_of_a_thousand_steps_at_once_few_are_told() -> None:
     viewer = Told()
-    report = FileCommands(viewer)._telling_of(1, 1000)
+    report = FileCommands(viewer)._file_progress_reporter(1, 1000)
     for moved_bytes in range(1000):
         report(moved_bytes)
     assert viewer.moved[0].moved_bytes == 0
     assert len(viewer.moved) < 1000
-    tell = FileCommands(viewer)._telling(2)
+    tell = FileCommands(viewer)._progress_reporter(2)
     viewer.moved.clear()
     for name in ("A", "B", "C"):
         tell(name, 0, 1)

@@ -6,14 +6,14 @@ import pytest
 
 from natstui.config.connection import Connection
 from natstui.engine.server_commands import ListenCommands
-from natstui.errors import Refused
+from natstui.errors import ActionRefused
 from natstui.jetstream.connection.client import connect
-from natstui.model.records.listening import StartListening, SubjectsLook
+from natstui.model.records.listening import StartListening, SubjectRowOptions
 from natstui.model.records.record import Record
 from tests.accounts import Account
 from tests.cli.test_core import connected
 
-LOOK = SubjectsLook(by="subject", reverse=False)
+LOOK = SubjectRowOptions(by="subject", reverse=False)
 
 
 class Unread:
@@ -35,9 +35,9 @@ async def test_read_only_it_takes_nothing_of_a_push_consumer(account: Account) -
         client = await connect(Connection(servers=(account.url,), read_only=True))
         commands = ListenCommands(Unread())
         refused = "read-only: .*: C of S delivers to push.here, where nobody listens"
-        with pytest.raises(Refused, match=refused):
-            await commands.answer(client, StartListening(1, ("push.here",), LOOK), print)
-        sentence, _ = await commands.answer(client, StartListening(2, ("push.*",), LOOK), print)
+        with pytest.raises(ActionRefused, match=refused):
+            await commands.execute(client, StartListening(1, ("push.here",), LOOK), print)
+        sentence, _ = await commands.execute(client, StartListening(2, ("push.*",), LOOK), print)
         assert "push" in sentence
         # At once: also a listener that has had no time closes its connection.
         await commands.close()

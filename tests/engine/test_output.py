@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from natstui.engine.pipes import LineWriter
-from natstui.jetstream.polling.snapshot import ConsumersSeen, StreamsSeen, snapshot_of
+from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams, make_snapshot
 from natstui.lines import decode_record, encode_record
 from natstui.model.live.snapshot import PollCost, Snapshot
 from natstui.model.records.record import Advisory, Noted, Record, Restored, Unavailable
@@ -82,8 +82,8 @@ def _blocked(pipe: Pipe) -> None:
 def _snapshot(number: int, *, whole: bool, name: str = "S") -> Snapshot:
     rows = [stream_row(name)]
     cost = PollCost(0, 0, 0, None, 0, None, None)
-    seen = StreamsSeen(rows, complete=True)
-    made = snapshot_of(None, seen, ConsumersSeen(complete=whole), cost, None)
+    seen = PolledStreams(rows, complete=True)
+    made = make_snapshot(None, seen, PolledConsumers(complete=whole), cost, None)
     return replace(made, taken_at_us=number)
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.monitor_keys import PREFIX
-from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.findings.finding import Entity
-from natstui.model.findings.recorded import known_so_far
+from natstui.model.findings.recorded import make_known_findings
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged, Noted, Outcome, WriteNote
@@ -58,7 +58,7 @@ def wrong_state(engine: EngineProcess) -> State:
     state, judged_count = State(), 0
     while not found(state):
         for record in engine.records[judged_count:]:
-            state = judged_after(state, record)
+            state = apply_and_evaluate(state, record)
             judged_count += 1
         engine.next(Snapshot)
     return state
@@ -68,7 +68,7 @@ def test_a_recording_begins_and_ends_on_demand_and_with_the_viewer(
     engine: EngineProcess, sessions: Path
 ) -> None:
     before = wrong_state(engine)
-    known = known_so_far(before.findings, before.now_at_us)
+    known = make_known_findings(before.findings, before.now_at_us)
     engine.next(Snapshot)
     engine.send(StartRecording(command_id=1, name="incident", findings=known))
     began = engine.next(RecordingChanged)
@@ -107,7 +107,7 @@ def test_a_recording_begins_and_ends_on_demand_and_with_the_viewer(
 
 def found(state: State) -> set[tuple[str, Entity, int]]:
     """Return what is told of a state, and since when."""
-    return {(one.kind.code, one.entity, one.since_us) for one in state.findings.open()}
+    return {(one.kind.code, one.entity, one.since_us) for one in state.findings.list_open()}
 
 
 @pytest.mark.long
@@ -132,7 +132,7 @@ def test_a_moment_replayed_is_the_state_the_viewer_had(
     seen = engine.records[: engine.records.index(note) + 1]
     live_state, state = State(), replayed(Recording(Path(folder)), note.at_us)
     for record in seen:
-        live_state = judged_after(live_state, record)
+        live_state = apply_and_evaluate(live_state, record)
     live, again = facts(live_state), facts(state)
     # What may yet become a finding is known to the judge alone, which a replay does without.
     # Servers and clients are read every few seconds: only what follows from it is recorded.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from natstui.engine.process import _resume
+from natstui.engine.process import _resume_recording
 from natstui.engine.recording import EngineRecorder
 from natstui.model.records.record import Record
 from natstui.model.records.recording import Gap, RecordingChanged
@@ -29,7 +29,7 @@ async def test_what_a_killed_engine_left_goes_on_in_its_folder_with_a_gap(tmp_pa
     folder, viewer = cut_off(tmp_path), Told()
     before, left_at_us = list(Recording(folder).records()), Recording(folder).end_us
     recorder = engine_recorder(tmp_path, viewer)
-    assert _resume(recorder, folder, viewer)
+    assert _resume_recording(recorder, folder, viewer)
     await recorder.close()
     assert list(tmp_path.iterdir()) == [folder]
     records = list(Recording(folder).records())
@@ -47,7 +47,7 @@ async def test_what_a_killed_engine_left_goes_on_in_its_folder_with_a_gap(tmp_pa
 async def test_what_is_gone_is_not_continued_and_the_viewer_is_told(tmp_path: Path) -> None:
     gone, viewer = tmp_path / "gone", Told()
     recorder = engine_recorder(tmp_path, viewer)
-    assert not _resume(recorder, gone, viewer)
+    assert not _resume_recording(recorder, gone, viewer)
     (told,) = viewer
     assert isinstance(told, RecordingChanged)
     assert (told.on, told.folder) == (False, str(gone))

@@ -22,7 +22,7 @@ import trustme
 from nats.aio.client import Client as Nats
 from nats.errors import Error
 
-from natstui.jetstream.testbed.broker import Broker, HeldPorts
+from natstui.jetstream.testbed.broker import Broker, ReservedPorts
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.faults.observers import System
 from tests.faults.site import Site
@@ -351,7 +351,7 @@ class LeafStage(ServerStage):
     """A hub with a leaf node beside, each with JetStream in a domain of its own."""
 
     def __init__(self, name: str, keys: tuple[str, ...], folder: Path) -> None:
-        self._ports = HeldPorts(1)
+        self._ports = ReservedPorts(1)
         port = self._ports.numbers[0]
         hub = f'jetstream {{ domain: HUB }}\nleafnodes {{ listen: "127.0.0.1:{port}" }}'
         super().__init__(name, keys, folder, hub)
@@ -392,7 +392,7 @@ class ClusterStage(OneSystemStage):
         async with asyncio.timeout(60):
             while not all(node.is_healthy() for node in self.cluster.nodes):
                 await asyncio.sleep(0.1)
-        await self.cluster.until_placing()
+        await self.cluster.wait_until_placing()
         await self._open_system()
 
     def close_servers(self) -> None:

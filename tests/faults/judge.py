@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from natstui.jetstream.polling.subjects import SOON_S
+from natstui.jetstream.polling.subjects import SMALL_RECOUNT_S
 from natstui.jetstream.system.watching import CLIENTS_S
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.thresholds import (
-    FALLING_WINDOW_S,
-    GIVEN_UP_KEPT_S,
-    GONE_KEPT_S,
-    LEADERS_WINDOW_S,
+    DELETED_KEPT_S,
+    DROPPED_KEPT_S,
+    LAGGING_WINDOW_S,
+    LEADER_CHANGES_WINDOW_S,
     LOST_KEPT_S,
     PILE_UP_S,
     RECENT_S,
+    RECREATIONS_WINDOW_S,
     REPEATS_WINDOW_S,
     RESTARTS_S,
-    TIMES_KEPT_S,
 )
 from natstui.model.servers.watch import SLOW_KEPT_US
 from tests.faults.situations import Situation
@@ -59,13 +59,14 @@ _SERVERS_S, _MINUTE_S, _RATE_S = 10.0, 60.0, 10.0
 HOLDS_S: dict[str, float] = {
     # Kept on purpose: what happened is told for a while.
     "NT-C12": LOST_KEPT_S, "NT-C48": LOST_KEPT_S, "NT-S04": LOST_KEPT_S, "NT-S39": LOST_KEPT_S,
-    "NT-S51": LOST_KEPT_S, "NT-C21": GIVEN_UP_KEPT_S, "NT-S30": GIVEN_UP_KEPT_S,
-    "NT-C38": GONE_KEPT_S, "NT-S31": GONE_KEPT_S, "NT-S38": GONE_KEPT_S,
+    "NT-S51": LOST_KEPT_S, "NT-C21": DROPPED_KEPT_S, "NT-S30": DROPPED_KEPT_S,
+    "NT-C38": DELETED_KEPT_S, "NT-S31": DELETED_KEPT_S, "NT-S38": DELETED_KEPT_S,
     "NT-V24": SLOW_KEPT_US / 1e6,
     # Counted over a window, which must pass.
     "NT-C04": RECENT_S, "NT-C22": RECENT_S, "NT-C55": RECENT_S, "NT-C05": REPEATS_WINDOW_S,
-    "NT-C29": REPEATS_WINDOW_S, "NT-C42": REPEATS_WINDOW_S, "NT-C23": FALLING_WINDOW_S,
-    "NT-C46": TIMES_KEPT_S, "NT-S29": LEADERS_WINDOW_S, "NT-V36": LEADERS_WINDOW_S,
+    "NT-C29": REPEATS_WINDOW_S, "NT-C42": REPEATS_WINDOW_S, "NT-C23": LAGGING_WINDOW_S,
+    "NT-C46": RECREATIONS_WINDOW_S, "NT-S29": LEADER_CHANGES_WINDOW_S,
+    "NT-V36": LEADER_CHANGES_WINDOW_S,
     "NT-V23": RESTARTS_S, "NT-V53": RESTARTS_S, "NT-A25": _RATE_S, "NT-A28": _RATE_S,
     "NT-S36": PILE_UP_S,
     # Replicas are compared where the leader stood still since the poll before.
@@ -73,7 +74,8 @@ HOLDS_S: dict[str, float] = {
     # Read that often only.
     "NT-A03": _MINUTE_S + CLIENTS_S, "NT-V33": _MINUTE_S + CLIENTS_S, "NT-V37": _MINUTE_S,
     "NT-V34": CLIENTS_S, "NT-C49": CLIENTS_S, "NT-C16": CLIENTS_S, "NT-C17": CLIENTS_S,
-    "NT-C50": CLIENTS_S, "NT-S13": SOON_S, "NT-S21": SOON_S, "NT-S40": SOON_S,
+    "NT-C50": CLIENTS_S, "NT-S13": SMALL_RECOUNT_S, "NT-S21": SMALL_RECOUNT_S,
+    "NT-S40": SMALL_RECOUNT_S,
     "NT-V03": _SERVERS_S, "NT-V04": _SERVERS_S, "NT-V21": _SERVERS_S, "NT-V22": _SERVERS_S,
     "NT-V02": _SERVERS_S,
 }  # fmt: skip

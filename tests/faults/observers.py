@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from natstui.jetstream.testbed.broker import HeldPorts
+from natstui.jetstream.testbed.broker import ReservedPorts
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.settings import SETTING_KINDS
 from tests.faults.judge import Poll, Seen
@@ -98,7 +98,7 @@ class Observer:
         """`sentences` has the label and sentence of each code."""
         self.system = system
         self._sentences = sentences
-        self._ports = HeldPorts(1)
+        self._ports = ReservedPorts(1)
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
 

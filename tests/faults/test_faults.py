@@ -19,20 +19,20 @@ import pytest
 
 from natstui.config import Connection
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.events.subscriptions import read_events
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.testbed.broker import Broker
 from natstui.lines import decode_record
-from natstui.model.findings.evaluate import judged, judged_after
+from natstui.model.findings.evaluate import apply_and_evaluate, evaluate_findings
 from natstui.model.findings.finding import Finding
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.live.state import State, folded
+from natstui.model.live.state import State, apply_records
 from natstui.model.records.record import Record
-from natstui.session.files.keyframe import KeyframeMaker
+from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.read.recording import Recording
 from natstui.session.read.seek import lines_until
-from natstui.session.share.recorded_findings import recorded_findings
+from natstui.session.share.recorded_findings import read_recorded_findings
 from natstui.session.write.recorder import Recorder
 from natstui.session.write.settings import RecorderSettings
 from tests.analysis.jobs import natstui
@@ -104,7 +104,7 @@ class Course:
             self.ended = self._of_these(reversed(state.findings.resolved))
 
     def _of(self, state: State) -> Finding | None:
-        return self._of_these(state.findings.open())
+        return self._of_these(state.findings.list_open())
 
     def _of_these(self, findings: Iterable[Finding]) -> Finding | None:
         for one in findings:
@@ -156,7 +156,7 @@ class Watcher:
     def add(self, record: Record) -> None:
         self.records.append(record)
         self.recorder.add(record)
-        self.state = judged_after(self.state, record)
+        self.state = apply_and_evaluate(self.state, record)
         if isinstance(record, Snapshot):
             for course in self.courses:
                 course.take(self.state)
@@ -183,7 +183,7 @@ async def _course_of_all(url: str, recorder: Recorder) -> list[Course]:
     watcher = Watcher(courses, recorder)
     control = PollControl(interval_s=INTERVAL_S)
     tasks = [
-        asyncio.create_task(listen(client, watcher)),
+        asyncio.create_task(read_events(client, watcher)),
         asyncio.create_task(poll(client, control, watcher)),
     ]
     try:
@@ -225,7 +225,7 @@ class Happened(NamedTuple):
 @pytest.fixture(scope="module")
 def happened(tmp_path_factory: pytest.TempPathFactory) -> Happened:
     settings = RecorderSettings(tmp_path_factory.mktemp("sessions"), "faults")
-    recorder = Recorder(settings, KeyframeMaker().keyframe(now_us()), lambda change: None)
+    recorder = Recorder(settings, KeyframeBuilder().keyframe(now_us()), lambda change: None)
     try:
         with Broker() as broker:
             courses = asyncio.run(_course_of_all(broker.url, recorder))
@@ -237,11 +237,11 @@ def happened(tmp_path_factory: pytest.TempPathFactory) -> Happened:
 @pytest.fixture(scope="module")
 def replayed(happened: Happened) -> list[Span]:
     """What the recording tells, replayed from its beginning to its end."""
-    state, over, damage = recorded_findings(happened.folder, lambda done, total: None)
+    state, over, damage = read_recorded_findings(happened.folder, lambda done, total: None)
     assert damage == [] and state.findings.recorded
     return [
         Span(f.kind.code, f.entity.stream, f.entity.consumer or None, f.since_us, f.until_us)
-        for f in (*over, *state.findings.open())
+        for f in (*over, *state.findings.list_open())
     ]
 
 
@@ -305,9 +305,9 @@ def test_a_moment_of_the_recording_has_every_fault_since_then(happened: Happened
     courses = [course for course in happened.courses.values() if course.found is not None]
     moment_us = min(course.mended_us for course in courses) - 1
     lines = lines_until(Recording(happened.folder), moment_us)
-    state = judged(folded(State(), [decode_record(line) for line in lines]))
+    state = evaluate_findings(apply_records(State(), [decode_record(line) for line in lines]))
     of = {(f.kind.code, f.entity.stream, f.entity.consumer or None): f.since_us
-          for f in state.findings.open()}  # fmt: skip
+          for f in state.findings.list_open()}  # fmt: skip
     for course in courses:
         since_us = of.get((course.fault.code, course.fault.name, course.fault.consumer))
         if since_us is None:

@@ -261,7 +261,7 @@ def children(pid: int) -> list[int]:
     return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def command_of(pid: int) -> list[bytes]:
+def build_command(pid: int) -> list[bytes]:
     return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
 
 
@@ -382,7 +382,7 @@ def test_ten_thousand_inputs_neither_end_nor_hold_up_nor_swell_the_viewer(
     ):
         assert b"KEPT1" in terminal.read(b"KEPT1", within_s=60)
         viewer = terminal.process.pid
-        (engine,) = [pid for pid in children(viewer) if b"engine" in command_of(pid)]
+        (engine,) = [pid for pid in children(viewer) if b"engine" in build_command(pid)]
         typist, chance = Typist(terminal), AnyInput(seed)
         sizes = Sizes({"viewer": viewer, "engine": engine})
         began = connections(nats_server)

@@ -22,10 +22,10 @@ from nats.aio.client import Client as Nats
 from natstui.cli.watch.lines import json_line
 from natstui.cli.watch.run import Collector, all_rows
 from natstui.config import Connection, Secret
-from natstui.errors import RequestFailed, ServerGone
+from natstui.errors import ConnectionLost, RequestFailed
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.events.subscriptions import read_events
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.testbed.cluster import Cluster
@@ -51,7 +51,8 @@ _NAMED_S = 10.0
 _LIST_S, _INTERVAL_S = 4.0, 1.0
 _CLEARED_S = _LIST_S + 2 * _INTERVAL_S
 """A list asked for just before the recovery is answered in part, and after `_LIST_S`; the next
-begins an interval later, and has until the one after that."""
+begins an interval later, and has until the one after that.
+"""
 _ASKED_EVERY_S = 0.1
 """How often we ask the leaders ourselves."""
 _AT_ONCE_S = 0.5
@@ -94,7 +95,7 @@ class Watcher:
     def write(self) -> None:
         """Note what `watch --json` says at this moment."""
         now_s = time.monotonic()
-        for row in self.collector.take_events():
+        for row in self.collector.pop_events():
             self.lines.append((now_s, {f.name: getattr(row, f.name) for f in fields(row)}))
         for row in all_rows(self.state):
             if isinstance(row, StreamRow | ConsumerRow) and row.is_stale:
@@ -219,7 +220,7 @@ class Bench:
                 trips = self.trips.setdefault(reply["config"]["name"], [])
                 trips.append((asked_s, time.monotonic() - asked_s))
             return reply
-        except (RequestFailed, ServerGone):
+        except (RequestFailed, ConnectionLost):
             await asyncio.sleep(0.05)
             return None
 
@@ -256,7 +257,7 @@ async def watching(urls: tuple[str, ...]) -> AsyncIterator[tuple[Watcher, Client
             await asyncio.sleep(0.2)
             watcher.write()
 
-    works = (poll(client, watcher.control, watcher), listen(client, watcher), write())
+    works = (poll(client, watcher.control, watcher), read_events(client, watcher), write())
     tasks = [asyncio.create_task(work) for work in works]
     try:
         yield watcher, client
@@ -297,7 +298,7 @@ async def run_cell(bench: Bench, fault: str, which: str) -> Report:
         while len(w.state.streams) < len(led):
             await asyncio.sleep(0.1)
         # As a screen does that has all of them in view.
-        w.control.look_at(tuple(led), tuple((name, "C") for name in led))
+        w.control.set_visible(tuple(led), tuple((name, "C") for name in led))
         await asyncio.sleep(_BEFORE_S)
         nodes = names if fault == "quorum" else ["n2"]
         lost = {name for name in _R1 if led[name] in nodes}

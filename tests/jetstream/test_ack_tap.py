@@ -18,9 +18,9 @@ from nats.aio.msg import Msg
 from natstui.config import Connection
 from natstui.errors import NotFound, PermissionDenied
 from natstui.jetstream.connection.client import Client, connect
-from natstui.jetstream.events.ack_tap import AckTap, delivery_of, kind_of_answer
+from natstui.jetstream.events.ack_tap import AckTap, ack_kind, parse_delivery
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.records.tap import MOST_TAPPED_PER_S, StartTap, TapResults
+from natstui.model.records.tap import MAX_TAPPED_PER_S, StartTap, TapResults
 from tests.ending import ended
 
 pytestmark = pytest.mark.server
@@ -165,7 +165,7 @@ async def test_a_flood_of_answers_ends_it_and_says_so(nats_server: Broker) -> No
         await ended(flooding)
     assert told[-1].ended is not None
     assert "acks per second arrived" in told[-1].ended
-    assert told[-1].unsettled_msgs <= MOST_TAPPED_PER_S
+    assert told[-1].unsettled_msgs <= MAX_TAPPED_PER_S
 
 
 async def test_a_repeated_delivery_and_ack_all_settle_what_was_refused(
@@ -229,11 +229,13 @@ async def test_without_the_consumer_or_permission_it_is_one_sentence(
     ],
 )
 def test_both_forms_of_a_subject_tell_the_delivery(subject: str) -> None:
-    delivery = delivery_of(subject)
+    delivery = parse_delivery(subject)
     assert delivery == (3, 20, 41, 1700)
 
 
 def test_what_is_no_answer_is_told_apart() -> None:
-    assert delivery_of("$JS.ACK.S.C.x.y.z.1.2") is None and delivery_of("$JS.ACK.S.C") is None
+    assert (
+        parse_delivery("$JS.ACK.S.C.x.y.z.1.2") is None and parse_delivery("$JS.ACK.S.C") is None
+    )
     words = {b"": "ack", b"+NXT {}": "ack", b'-NAK{"delay":1}': "nak", b"hello": "other"}
-    assert {payload: kind_of_answer(payload) for payload in words} == words
+    assert {payload: ack_kind(payload) for payload in words} == words

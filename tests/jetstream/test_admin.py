@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from natstui.errors import (
+    ActionRefused,
     Conflict,
     PermissionDenied,
-    Refused,
     RequestFailed,
     SessionError,
     UsageError,
@@ -19,7 +19,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Asset
 from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.managing.configure import EditConflict
-from natstui.jetstream.managing.losses import loss_of
+from natstui.jetstream.managing.losses import count_loss
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
 from natstui.model.assets.fields import SERVER_OF_LEVEL, Field, with_value_at
@@ -54,7 +54,7 @@ def test_an_edit_of_the_description_keeps_every_other_setting_of_a_consumer(
         before = session.config("S", "C")
         wanted = {**before, "description": "edited"}
         changed = session.apply("edit_consumer", "S", wanted, consumer="C", seen=before)
-        assert changed.not_taken == ()
+        assert changed.unapplied_settings == ()
         assert session.config("S", "C") == wanted
         assert session.config("S", "C")["priority_groups"] == ["A"]
 
@@ -101,7 +101,7 @@ def test_a_user_who_may_read_some_subjects_makes_changes_and_takes_back_their_co
     with admin_session(url.replace("//", "//eu:eu@"), tmp_path) as session:
         base = {"name": "C", "durable_name": "C", "ack_policy": "explicit"}
         made = session.apply("create_consumer", "S", {**base, **said}, consumer="C")
-        assert made.not_taken == ()
+        assert made.unapplied_settings == ()
         seen = session.config("S", "C")
         assert seen["filter_subject"] == "eu.a"
         same = session.apply("edit_consumer", "S", {**base, **said}, consumer="C", seen=seen)
@@ -142,7 +142,7 @@ def test_a_server_takes_another_first_sequence_and_drops_messages_for_it_so_nats
     with admin_session(nats_server.url, tmp_path) as session:
         for name in ("S", "T"):
             session.apply("create_stream", name, {"name": name})
-            session.run(session.writer.client.ask(name, b"x"))
+            session.run(session.writer.client.request_subject(name, b"x"))
         seen = session.config("S")
         with pytest.raises(UsageError, match="drop every message before it"):
             session.apply("edit_stream", "S", {**seen, "first_seq": 900}, seen=seen)
@@ -159,7 +159,7 @@ def test_what_the_server_did_not_take_is_reported(account: Account, tmp_path: Pa
     with admin_session(account.url, tmp_path) as session:
         asked = {"name": "S", "subject_delete_marker_ttl": 5 * S, "deny_purge": True}
         changed = session.apply("create_stream", "S", asked)
-        assert [(d.label, d.before, d.after) for d in changed.not_taken] == [
+        assert [(d.label, d.before, d.after) for d in changed.unapplied_settings] == [
             ("Deny purge", "yes", "no")
         ]
 
@@ -182,14 +182,14 @@ def test_a_mistake_is_said_in_the_words_of_the_form_and_nothing_is_sent(
 
 def test_read_only_refuses_every_write_and_sends_nothing(account: Account, tmp_path: Path) -> None:
     with admin_session(account.url, tmp_path, read_only=True) as session:
-        with pytest.raises(Refused, match="read-only"):
+        with pytest.raises(ActionRefused, match="read-only"):
             session.apply("create_stream", "S", {"name": "S"})
         assert session.request("STREAM.NAMES")["total"] == 0
 
 
 def test_production_asks_for_the_name_of_what_is_changed(account: Account, tmp_path: Path) -> None:
     with admin_session(account.url, tmp_path, production=True) as session:
-        with pytest.raises(Refused, match="this is production, type 'S'"):
+        with pytest.raises(ActionRefused, match="this is production, type 'S'"):
             session.apply("create_stream", "S", {"name": "S"})
         session.apply("create_stream", "S", {"name": "S"}, confirmed="S")
         assert session.config("S")["name"] == "S"
@@ -199,10 +199,10 @@ def test_what_cannot_be_undone_asks_for_the_name(account: Account, tmp_path: Pat
     with admin_session(account.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S"})
         for action in ("delete_stream", "purge_stream"):
-            with pytest.raises(Refused, match=r"this cannot be undone.*type 'S'"):
+            with pytest.raises(ActionRefused, match=r"this cannot be undone.*type 'S'"):
                 session.apply(action, "S")  # type: ignore[arg-type]
         sealed = {**session.config("S"), "sealed": True}
-        with pytest.raises(Refused, match="type 'S'"):
+        with pytest.raises(ActionRefused, match="type 'S'"):
             session.apply("edit_stream", "S", sealed)
         session.apply("edit_stream", "S", sealed, confirmed="S")
         assert session.config("S")["sealed"] is True
@@ -307,7 +307,7 @@ def test_a_purge_says_how_many_messages_it_will_remove(account: Account, tmp_pat
         session.apply("create_stream", "S", {"name": "S", "subjects": ["s.>"]})
         client = session.writer.client
         for number in range(10):
-            session.run(client.ask(f"s.{number % 2}", b"x"))
+            session.run(client.request_subject(f"s.{number % 2}", b"x"))
         for asked, expected, left in (
             ({"filter": "s.1"}, "5 of 10 messages (", 5),
             ({"seq": 4}, "at most 3 of 5 messages (", 3),
@@ -315,7 +315,7 @@ def test_a_purge_says_how_many_messages_it_will_remove(account: Account, tmp_pat
             ({}, "all 2 messages (", 0),
         ):
             change = Change(1, "purge_stream", "S", None, json.dumps(asked))
-            loss = session.run(loss_of(client, change, session.asset("S")))
+            loss = session.run(count_loss(client, change, session.asset("S")))
             assert loss.text.startswith(expected)
             session.apply("purge_stream", "S", asked, confirmed="S")
             assert session.request("STREAM.INFO.S")["state"]["messages"] == left
@@ -373,7 +373,7 @@ def test_the_first_edit_of_a_consumer_after_a_restart_is_done_and_undone(
     with admin_session(nats_server.url, tmp_path) as session:
         # Servers reply to it with the configuration that it had before.
         edited = session.apply("edit_consumer", "S", {**PLAIN, "max_deliver": 7}, consumer="C")
-        assert (edited.text, edited.not_taken) == ("consumer C changed", ())
+        assert (edited.text, edited.unapplied_settings) == ("consumer C changed", ())
         assert session.undo().text == "consumer C changed"
         assert session.config("S", "C")["max_deliver"] == -1
 
@@ -452,7 +452,7 @@ def test_an_option_of_a_newer_server_is_refused_and_its_default_is_not_sent(
             plain if field.default is None else with_value_at(plain, field.path, field.default)
         )
         made = session.apply(action, stream, default, consumer=consumer)
-        assert made.not_taken == ()
+        assert made.unapplied_settings == ()
 
 
 def replica(
@@ -483,10 +483,10 @@ async def test_a_copy_that_does_not_answer_is_none_that_is_left(
         "cluster": {"leader": "n1", "replicas": replicas},
     }
     change = Change(1, "remove_peer_stream", "S", None, '{"peer": "n1"}')
-    counting = loss_of(cast(Client, None), change, Asset({"name": "S"}, 1, info))
+    counting = count_loss(cast(Client, None), change, Asset({"name": "S"}, 1, info))
     if lines is None:
         with pytest.raises(
-            UsageError, match=r"n1 has the only (whole )?copy of S that answers: .*n2"
+            UsageError, match=r"n1 has the only (complete )?copy of S that replies: .*n2"
         ):
             await counting
         return

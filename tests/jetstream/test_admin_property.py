@@ -16,12 +16,12 @@ from natstui.errors import NotFound, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.model.assets.consumer_fields import CONSUMER_FIELD
 from natstui.model.assets.consumer_rules import consumer_problems
-from natstui.model.assets.differences import AssetKind, differences, normal, with_field
+from natstui.model.assets.differences import AssetKind, differences, normalize, with_field
 from natstui.model.assets.fields import Config
 from natstui.model.assets.rules import NamesInUse, Problem
 from natstui.model.assets.stream_fields import STREAM_FIELD
 from natstui.model.assets.stream_rules import stream_problems
-from natstui.tui.frame.form.text import Subject, drafted
+from natstui.tui.frame.form.text import FormAsset, build_draft
 from tests.accounts import Account
 from tests.jetstream.admin_session import AdminSession, admin_session
 from tests.jetstream.random_configs import consumer_configs, stream_configs
@@ -91,9 +91,9 @@ class Words:
         """Check that form and writer say the same, and keep it beside the server's words."""
         level = level_of(session)
         problems = refusals(kind, config, level)
-        subject = Subject(kind, "ORIGIN", config, editing=False, owner={"name": "ORIGIN"})
+        subject = FormAsset(kind, "ORIGIN", config, editing=False, owner={"name": "ORIGIN"})
         texts = {} if "durable_name" in config else {"durable_name": "no"}
-        form = drafted(subject, texts, NamesInUse(api_level=level))
+        form = build_draft(subject, texts, NamesInUse(api_level=level))
         assert form.problems == problems
         sentence = "; ".join(dict.fromkeys(problem.text for problem in problems))
         before, name = len(session.writer.journal.entries()), str(config["name"])
@@ -146,7 +146,7 @@ def stream_round_trip(session: AdminSession, config: dict[str, Any], step: Step)
     if any(d.refused for d in differences("stream", wanted, made)):
         return False
     session.undo(confirmed=name)
-    assert normal("stream", session.config(name)) == normal("stream", made)
+    assert normalize("stream", session.config(name)) == normalize("stream", made)
     return True
 
 
@@ -164,7 +164,7 @@ def consumer_round_trip(session: AdminSession, config: dict[str, Any], step: Ste
     session.apply("edit_consumer", "ORIGIN", wanted, consumer=name, seen=made, confirmed=name)
     assert differences("consumer", wanted, session.config("ORIGIN", name)) == ()
     session.undo(confirmed=name)
-    assert normal("consumer", session.config("ORIGIN", name)) == normal("consumer", made)
+    assert normalize("consumer", session.config("ORIGIN", name)) == normalize("consumer", made)
     return True
 
 

@@ -33,6 +33,6 @@ def test_a_silence_is_forgotten_two_minutes_after_its_end(
     later(118)
     later(1)
     assert arrivals.longest_gap_s == 118
-    arrivals.begin()
+    arrivals.reset_gaps()
     later(1)
     assert arrivals.longest_gap_s == 0

@@ -63,7 +63,7 @@ def filled(session: AdminSession, direct: bool, *, spaced: bool = False, **optio
         for number in range(1, 301):
             subject, payload = f"s.{number % 3}", b"m%d" % number
             if spaced or number == 300:
-                await client.ask(subject, payload)
+                await client.request_subject(subject, payload)
             else:
                 await client.publish(subject, payload)
         deletions = ({"seq": number} for number in range(100, 200, 3))
@@ -302,7 +302,7 @@ def test_a_consumer_leads_to_its_places_and_does_not_move(
         client = session.writer.client
         pulled = [session.run(pull_next(session.writer, PullNext(1, "S", "C"))) for _ in range(5)]
         for one in (pulled[0], pulled[1], pulled[3]):
-            session.run(client.ask(one.reply, b"+ACK"))
+            session.run(client.request_subject(one.reply, b"+ACK"))
         before = session.request("CONSUMER.INFO.S.C")
         assert page(session, consumer="C", jump="ack_floor").sought_seq == 8
         assert page(session, consumer="C", jump="first_unacked").sought_seq == 9
@@ -343,8 +343,8 @@ def test_previews_are_cut_and_a_message_is_read_whole(
         client = session.writer.client
         headers = {"Nats-Msg-Id": "one", "X": "ü"}
         for _ in range(2):
-            session.run(client.ask("s.big", payload, headers=headers))
-        session.run(client.ask("s.big", b""))
+            session.run(client.request_subject("s.big", payload, headers=headers))
+        session.run(client.request_subject("s.big", b""))
         first, empty = page(session, preview_bytes=10).messages
         assert base64.b64decode(first.payload_base64) == payload[:10]
         assert first.payload_bytes == len(payload)
@@ -358,7 +358,7 @@ def test_previews_are_cut_and_a_message_is_read_whole(
 async def flood(client: Client, count: int) -> None:
     for number in range(count):
         if number % 2000 == 1999 or number == count - 1:
-            await client.ask(f"s.{number}", b"")  # its acknowledgement is that of all before it
+            await client.request_subject(f"s.{number}", b"")  # acked after all before it
         else:
             await client.nc.publish(f"s.{number}", b"")
 
@@ -383,7 +383,7 @@ def test_browsing_a_work_queue_of_twenty_thousand_leaves_its_consumer_alone(
         session.apply("create_consumer", "S", consumer, consumer="C")
         session.run(flood(session.writer.client, 20_000))
         taken = [session.run(pull_next(session.writer, PullNext(1, "S", "C"))) for _ in range(4)]
-        session.run(session.writer.client.ask(taken[1].reply, b"+ACK"))
+        session.run(session.writer.client.request_subject(taken[1].reply, b"+ACK"))
         session.run(until_pending(session.writer.client.nc.jetstream(), "S", 19_996, "C"))
         before = session.request("CONSUMER.INFO.S.C")
         assert sequences(page(session)) == list(range(19_901, 20_001))
@@ -408,11 +408,11 @@ async def test_reading_does_not_continue_in_a_stream_that_was_recreated(
             await client.request(f"STREAM.DELETE.{name}")
             await client.request(f"STREAM.CREATE.{name}", config)
             for key in range(20):
-                await client.ask(f"$KV.B.new{key}", b"x")
+                await client.request_subject(f"$KV.B.new{key}", b"x")
             client.nc._transport.abort()
 
         for key in range(5):
-            await client.ask(f"$KV.B.old{key}", b"x")
+            await client.request_subject(f"$KV.B.old{key}", b"x")
         async with asyncio.timeout(30):
             if what == "bucket":
                 with pytest.raises(Conflict, match="KV_B was deleted and recreated"):
@@ -441,7 +441,7 @@ async def test_a_reader_has_caught_up_only_once_it_read_what_came_while_it_was_d
     try:
         await client.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         for _ in range(2):
-            await client.ask("s", b"x")
+            await client.request_subject("s", b"x")
         async with asyncio.timeout(30), Reader(client, "S") as reader:
             assert not reader.has_caught_up
             for left_msgs in (1, 0):
@@ -451,7 +451,7 @@ async def test_a_reader_has_caught_up_only_once_it_read_what_came_while_it_was_d
             while not client.nc.stats["reconnects"]:
                 await asyncio.sleep(0.01)
             assert not reader.has_caught_up
-            await client.ask("s", b"x")
+            await client.request_subject("s", b"x")
             assert (await anext(reader)).stream_seq == 3
             assert reader.has_caught_up
     finally:
@@ -472,11 +472,11 @@ async def test_chunks_of_a_store_are_not_compared_with_the_objects_of_a_recreate
 
     try:
         await client.request("STREAM.CREATE.OBJ_F", config)
-        await client.ask("$O.F.C.upload", b"x")
+        await client.request_subject("$O.F.C.upload", b"x")
         assert len((await read_store(client, "F")).unfinished) == 1
         monkeypatch.setattr(objects, "count_chunks", count_and_recreate)
         # The chunk is gone with its store: nothing of it is unfinished in the new one.
-        await client.ask("$O.F.C.upload", b"x")
+        await client.request_subject("$O.F.C.upload", b"x")
         with pytest.raises(Conflict, match="F was deleted and recreated while it was read"):
             await read_store(client, "F")
     finally:

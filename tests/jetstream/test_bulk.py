@@ -17,10 +17,10 @@ from natstui.clock import steady_us
 from natstui.config import Connection
 from natstui.config.connection import Secret
 from natstui.errors import RequestFailed
-from natstui.jetstream.polling.bulk.asking import BulkAsking
+from natstui.jetstream.polling.bulk.requests import BulkRequester
 from natstui.jetstream.polling.bulk.view import KnownConfigurations, read_view
 from natstui.jetstream.polling.poller import poll
-from natstui.jetstream.system.bulk import BulkAnswers
+from natstui.jetstream.system.bulk import JszSource
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.live.snapshot import Snapshot, StoredReplica
@@ -62,7 +62,7 @@ def of(url: str, source: str, monitoring: tuple[str, ...], **words: Any) -> Conn
 def in_bulk(polled: Polled) -> Coroutine[Any, Any, None]:
     """Poll with bulk answers, twice a second."""
     polled.control.set_interval(0.5)
-    return poll(polled.client, polled.control, polled, None, BulkAnswers(polled.client))
+    return poll(polled.client, polled.control, polled, None, JszSource(polled.client))
 
 
 def in_lists(polled: Polled) -> Coroutine[Any, Any, None]:
@@ -354,8 +354,8 @@ class Told:
     data: bytes
     domain: str | None = None
     written_at: str | None = "2026-01-01T00:00:10Z"
-    packed_bytes: int = 1
-    asked_mono_us: int = 1_000_000
+    transferred_bytes: int = 1
+    requested_mono_us: int = 1_000_000
     began_mono_us: int = 2_000_000
     ended_mono_us: int = 2_000_000
 
@@ -391,7 +391,7 @@ def test_a_consumer_is_told_by_its_own_leader_and_the_stream_dated_by_it() -> No
     assert view.consumers["S"]["C"].num_pending == 47
     assert view.streams["S"].state.consumer_count == 1
     assert view.streams["S"].ts == "2026-01-01T00:00:05Z"
-    assert not view.unsure
+    assert not view.incomplete
     edge = read_view(answers, "edge", KnownConfigurations())
     assert edge.consumers["S"]["C"].num_pending == 9
 
@@ -400,7 +400,7 @@ def test_a_row_has_what_its_replicas_stored_as_their_own_servers_say() -> None:
     short = stream("n1") | {"state": {"messages": 7, "first_seq": 2, "last_seq": 9}}
     answers = [told("n3", short), told("n1", stream("n1")), told("n2", stream("n1"))]
     view = read_view(answers, None, KnownConfigurations())
-    assert view.streams["S"].stored == (
+    assert view.streams["S"].stored_replicas == (
         StoredReplica("n2", 0, 0, 1), StoredReplica("n3", 2, 9, 7),
     )  # fmt: skip
 
@@ -408,13 +408,13 @@ def test_a_row_has_what_its_replicas_stored_as_their_own_servers_say() -> None:
 def test_what_two_servers_say_they_lead_and_what_none_does_is_left_to_lists() -> None:
     two = [told(name, stream("n1", consumer(name, 1))) for name in ("n1", "n2")]
     view = read_view(two, None, KnownConfigurations())
-    assert (view.consumers["S"], view.unsure) == ({}, {"S"})
+    assert (view.consumers["S"], view.incomplete) == ({}, {"S"})
     two = [told(name, stream(name, consumer("n1", 1))) for name in ("n1", "n2")]
     view = read_view(two, None, KnownConfigurations())
-    assert (view.streams, view.unsure) == ({}, {"S"})
+    assert (view.streams, view.incomplete) == ({}, {"S"})
     none = [told("n1", stream("n3", consumer("n3", 1)))]
     view = read_view(none, None, KnownConfigurations())
-    assert (view.streams, view.consumers["S"], view.unsure) == ({}, {}, {"S"})
+    assert (view.streams, view.consumers["S"], view.incomplete) == ({}, {}, {"S"})
 
 
 def test_rows_without_configurations_get_those_of_the_same_asset_only() -> None:
@@ -422,7 +422,7 @@ def test_rows_without_configurations_get_those_of_the_same_asset_only() -> None:
     without = [told("n1", stream("n1", consumer("n1", 1, config=False), config=False))]
     view = read_view(without, None, known)
     assert (view.streams, view.consumers["S"]) == ({}, {})
-    assert view.unknown == {("S", None), ("S", "C")}
+    assert view.without_configuration == {("S", None), ("S", "C")}
     read_view([told("n1", stream("n1", consumer("n1", 1)))], None, known)
     view = read_view(without, None, known)
     assert bytes(view.streams["S"].config) == b'{"name": "S"}'
@@ -434,7 +434,7 @@ def test_rows_without_configurations_get_those_of_the_same_asset_only() -> None:
     again = stream("n1", consumer("n1", 1, config=False), config=False)
     again["created"] = "2026-01-02T00:00:00Z"
     view = read_view([told("n1", again)], None, known)
-    assert not view.streams and view.unsure == {"S"}
+    assert not view.streams and view.incomplete == {"S"}
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"account_details": 3}', b'{"now": "x"'])
@@ -447,17 +447,17 @@ def test_an_answer_that_is_none_is_one_sentence(data: bytes) -> None:
 class Source:
     """A source that is never asked."""
 
-    may_hold_bytes: int | None
+    max_pending_bytes: int | None
 
-    async def ask(self, *, config: bool, packed: bool) -> None:
-        raise AssertionError((config, packed))
+    async def request(self, *, config: bool, compressed: bool) -> None:
+        raise AssertionError((config, compressed))
 
     async def close(self) -> None:
         """Close nothing."""
 
 
 @pytest.mark.parametrize(
-    ("may_hold_bytes", "bytes_per_s", "raw_bytes", "packs"),
+    ("max_pending_bytes", "bytes_per_s", "raw_bytes", "compresses"),
     [
         (64 << 20, 1e9, 17_000_000, False),
         # It would fill what the server keeps for the connection, and cost it.
@@ -470,14 +470,14 @@ class Source:
     ],
 )
 def test_an_answer_is_packed_unless_connection_and_link_bear_it(
-    may_hold_bytes: int | None,
+    max_pending_bytes: int | None,
     bytes_per_s: float,
     raw_bytes: int,
-    packs: bool,
+    compresses: bool,
 ) -> None:
-    asking = BulkAsking(Source(may_hold_bytes), lambda: 1.0)
-    asking._bytes_per_s = bytes_per_s
-    assert asking._packs(raw_bytes) is packs
+    requester = BulkRequester(Source(max_pending_bytes), lambda: 1.0)
+    requester._bytes_per_s = bytes_per_s
+    assert requester._should_compress(raw_bytes) is compresses
 
 
 @pytest.mark.long

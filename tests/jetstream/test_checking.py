@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from natstui.config import Connection, Secret
-from natstui.jetstream.connection.check import Step, check
+from natstui.jetstream.connection.check import CheckStep, check_connection
 from natstui.jetstream.testbed.broker import Broker
 from tests.jetstream.accounts import MONITOR
 
@@ -15,11 +15,11 @@ pytestmark = pytest.mark.server
 Factory = Callable[..., Broker]
 
 
-async def steps_of(connection: Connection) -> list[Step]:
-    return [step async for step in check(connection)]
+async def steps_of(connection: Connection) -> list[CheckStep]:
+    return [step async for step in check_connection(connection)]
 
 
-def names_of(steps: list[Step]) -> list[str]:
+def names_of(steps: list[CheckStep]) -> list[str]:
     return [f"{step.name}{'!' if step.error else ''}" for step in steps]
 
 

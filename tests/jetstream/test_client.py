@@ -7,7 +7,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from natstui.config import Connection
-from natstui.errors import NotFound, ServerGone
+from natstui.errors import ConnectionLost, NotFound
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.record import LinkChanged
@@ -95,7 +95,7 @@ async def test_a_request_in_an_outage_fails_at_once_and_works_after_it(
     nats_server.stop()
     while client.nc.is_connected:
         await asyncio.sleep(0.01)
-    with pytest.raises(ServerGone, match="not connected"):
+    with pytest.raises(ConnectionLost, match="not connected"):
         await client.request("INFO")
     nats_server.start()
     async with asyncio.timeout(60):

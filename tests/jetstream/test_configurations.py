@@ -15,7 +15,7 @@ def _told(known: ConfigurationHashes, metadata: dict[str, str] | None, **words: 
         config["metadata"] = metadata
     reply = {"config": config, "created": "2026-11-20T12:00:00Z", "state": {}}
     row = read_stream(json.dumps(reply).encode(), 0)
-    return len(known.new_streams([row]))
+    return len(known.update_streams([row]))
 
 
 def test_what_info_adds_to_the_metadata_is_no_change() -> None:
@@ -47,4 +47,4 @@ def test_spaces_and_lines_of_the_monitoring_ports_are_no_change() -> None:
     for number, words in enumerate(({"separators": (",", ":")}, {"indent": 2}, {"indent": 2})):
         reply: dict[str, Any] = {"config": config, "created": "2026-11-20T12:00:00Z", "state": {}}
         row = read_stream(json.dumps(reply, **words).encode(), 0)
-        assert len(known.new_streams([row])) == (number == 0)
+        assert len(known.update_streams([row])) == (number == 0)

@@ -18,8 +18,8 @@ from natstui.config import Connection
 from natstui.config.connection import Secret
 from natstui.errors import NatstuiError, PermissionDenied, RequestFailed
 from natstui.jetstream.connection.client import Client, connect
-from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.connections import read_connection, read_connections
+from natstui.jetstream.system.requests import ServerRequests
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.clients.connection import Connections, traffic_between
@@ -107,7 +107,7 @@ async def test_they_equal_what_each_node_of_a_cluster_tells(nats_cluster: Cluste
         assert row.subscriptions_count == wanted["subscriptions"]
         assert (row.in_msgs, row.in_bytes) == (1, 100) == (wanted["in_msgs"], wanted["in_bytes"])
         assert row.pending_bytes == wanted["pending_bytes"]
-        assert row.stopped_at_us is None and row.was_slow is None
+        assert row.stopped_at_us is None and row.slow_text is None
     reasons = {row.name: row.reason for row in ended.rows}
     assert reasons["gone"] == "Client Closed"
     stopped = next(row for row in ended.rows if row.name == "gone")
@@ -179,9 +179,9 @@ async def test_a_client_that_does_not_read_is_marked_and_its_end_has_the_reason(
                 for _ in range(100):
                     await nc.publish("flood", b"x" * 100_000)
                 await nc.flush(timeout=60)
-                marks |= {row.was_slow for row in (await look(url)).rows}
+                marks |= {row.slow_text for row in (await look(url)).rows}
                 ended = await look(url, closed=True)
-                cut = [row for row in ended.rows if row.was_slow == "cut off"]
+                cut = [row for row in ended.rows if row.slow_text == "cut off"]
                 if cut:
                     break
         await nc.close()
@@ -229,7 +229,7 @@ async def test_with_jwts_a_plain_user_sees_what_each_node_of_a_cluster_tells(
     creds = write_creds(tmp_path / "alice.creds", *operator.user(name="alice"))
     account = operator.account.public
     joining = {"user_credentials": str(creds)}
-    with Cluster(accounts=operator.server_config, joining=joining) as cluster:
+    with Cluster(accounts=operator.server_config, connect_options=joining) as cluster:
         clients = []
         for place, url in enumerate(cluster.urls):
             for number in range(2):
@@ -303,4 +303,4 @@ async def test_an_answer_beyond_what_the_connection_may_hold_does_not_cost_it(
             assert client.nc.stats["reconnects"] == 0
             # The same answer, not compressed, ends the connection.
             with pytest.raises(NatstuiError):
-                await client.ask("$SYS.REQ.ACCOUNT.PING.CONNZ", body)
+                await client.request_subject("$SYS.REQ.ACCOUNT.PING.CONNZ", body)

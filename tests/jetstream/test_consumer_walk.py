@@ -167,7 +167,7 @@ async def test_the_next_message_of_a_consumer_in_view_tells_its_age(nats_server:
             await walk.js.publish("s", b"x")
             await asyncio.sleep(0.05)
         await (await walk.fetch_one()).ack_sync(timeout=30)
-        walk.polled.control.look_at((), (("S", "C"),))
+        walk.polled.control.set_visible((), (("S", "C"),))
         (row,) = rows((await walk.polled.fresh()).consumers)
         stored = [await walk.js.get_msg("S", seq) for seq in (1, 2, 3)]
         (info,) = rows((await walk.polled.fresh()).streams)

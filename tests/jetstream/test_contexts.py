@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from natstui.config.contexts import known_contexts, load_context, selected_context
-from natstui.config.references import expand, file_or_secret, nsc_profile, resolve_secret
+from natstui.config.contexts import list_contexts, load_context, selected_context
+from natstui.config.references import expand_path, file_or_secret, nsc_profile, resolve_secret
 from natstui.errors import UsageError
 
 
@@ -103,7 +103,7 @@ def test_the_selected_context_and_the_known_ones_are_found(folder: Path) -> None
     (folder / "context" / "note.txt").write_text("no context")
     (folder / "context.txt").write_text("b\n")
     assert selected_context() == "b"
-    assert known_contexts() == ["a", "b"]
+    assert list_contexts() == ["a", "b"]
 
 
 def test_an_unknown_context_is_named_with_the_nearest_one(folder: Path) -> None:
@@ -159,7 +159,7 @@ def test_secrets_are_read_from_where_they_are(
 
 def test_paths_are_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLDER", "/x")
-    assert expand("~/a") == os.path.expanduser("~/a")
+    assert expand_path("~/a") == os.path.expanduser("~/a")
     assert file_or_secret("$FOLDER/a.creds") == ("/x/a.creds", None)
     assert file_or_secret("file://$FOLDER/a.creds") == ("/x/a.creds", None)
 

@@ -9,11 +9,11 @@ from typing import get_args
 
 import pytest
 
-from natstui.errors import Conflict, Refused
+from natstui.errors import ActionRefused, Conflict
 from natstui.jetstream.connection.writer import NotConfirmed, Writer
 from natstui.jetstream.managing.keys import KeyChange, change_key
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
-from natstui.jetstream.messages.objects import names_with_chunks
+from natstui.jetstream.messages.objects import find_names_with_chunks
 from natstui.model.records.actions import IRREVERSIBLE
 from natstui.model.records.managing import Action, KeyAction, ObjectAction
 from tests.accounts import Account
@@ -32,7 +32,7 @@ def fill(session: AdminSession) -> None:
         "CONSUMER.CREATE.S.C", {"stream_name": "S", "config": _CONSUMER, "action": "create"}
     )
     for number in range(3):
-        session.run(session.writer.client.ask("s.a", str(number).encode()))
+        session.run(session.writer.client.request_subject("s.a", str(number).encode()))
 
 
 def what_is_there(session: AdminSession) -> tuple[int, int]:
@@ -65,7 +65,7 @@ def test_without_the_one_it_was_decided_on_nothing_is_done_for_good(
     consumer = "C" if action.endswith("consumer") else None
     with admin_session(account.url, tmp_path) as session:
         fill(session)
-        with pytest.raises(Refused, match=r"the creation time of .* is missing"):
+        with pytest.raises(ActionRefused, match=r"the creation time of .* is missing"):
             session.apply(
                 action, "S", _ASKED.get(action), consumer=consumer,
                 confirmed=consumer or "S", created_at_us=None,
@@ -101,14 +101,16 @@ def put(session: AdminSession, value: bytes) -> None:
     session.run(change_key(session.writer, KeyChange("put_key", "B", "k", value)))
     asked = ObjectChange("B", "k", confirmed="k")
     session.run(
-        put_object(session.writer, asked, io.BytesIO(value), lambda _: None, names_with_chunks)
+        put_object(
+            session.writer, asked, io.BytesIO(value), lambda _: None, find_names_with_chunks
+        )
     )
 
 
 async def remove(writer: Writer, action: Action, confirmed: str | None) -> None:
     if action == "delete_object":
         deletion = ObjectChange("B", "k", confirmed=confirmed)
-        await delete_object(writer, deletion, names_with_chunks)
+        await delete_object(writer, deletion, find_names_with_chunks)
     else:
         await change_key(writer, KeyChange("purge_key", "B", "k", confirmed=confirmed))
 

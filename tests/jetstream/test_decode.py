@@ -25,8 +25,8 @@ from natstui.jetstream.polling.decode.streams import (
     stream_columns,
     stream_configuration,
 )
-from natstui.jetstream.polling.snapshot import ConsumersSeen, StreamsSeen, snapshot_of
-from natstui.lines import check_sound
+from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams, make_snapshot
+from natstui.lines import check_decoded
 from natstui.model.live.snapshot import DesiredPlacement, Peer, PollCost, Unlisted
 
 HUGE = 2**64 - 1
@@ -259,19 +259,19 @@ def test_a_row_with_an_absurd_number_or_time_is_left_out_of_a_poll_and_named(abs
     good, bad = _stream("GOOD"), _stream("BAD")
     bad["state"]["messages"] = absurd
     untimely = _stream("UNTIMELY") | {"created": "9999999-01-01"}
-    streams = StreamsSeen(list(read_streams(_streams(good, bad, untimely), 0).rows))
+    streams = PolledStreams(list(read_streams(_streams(good, bad, untimely), 0).rows))
     few, many = _consumer("FEW"), _consumer("MANY", num_pending=absurd)
     rows = read_consumers(_consumers(few, many), 0).rows
-    consumers = ConsumersSeen(
+    consumers = PolledConsumers(
         {(row.stream_name, row.name): row for row in rows}, unlisted={"GOOD": 2}
     )
-    poll = snapshot_of(None, streams, consumers, PollCost(0, 0, 0, None, 0, None), "n1")
+    poll = make_snapshot(None, streams, consumers, PollCost(0, 0, 0, None, 0, None), "n1")
     assert poll.streams.name == ("GOOD",)
     assert poll.unreachable_streams == ("BAD", "UNTIMELY")
     assert poll.consumers.name == ("FEW",)
     assert [name for _, name in poll.unreachable_consumers] == ["MANY"]
     assert poll.unlisted == (Unlisted("GOOD", 2),)
-    check_sound(poll, "poll")
+    check_decoded(poll, "poll")
 
 
 def test_absurd_numbers_of_a_replica_and_of_an_account_are_bounded() -> None:

@@ -37,7 +37,7 @@ def test_the_preview_counts_what_the_server_then_has_pending(
         session.request("STREAM.CREATE.S", stream)
         client = session.writer.client
         for number in range(10):
-            session.run(client.ask(f"s.{number % 3}", b"x"))
+            session.run(client.request_subject(f"s.{number % 3}", b"x"))
         asked = PreviewDelivery(1, "S", json.dumps(config))
         preview = session.run(preview_delivery(client, asked))
         made = {"durable_name": "C", "ack_policy": "explicit", **config}

@@ -12,7 +12,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from natstui.jetstream.testbed.shop import traffic
-from natstui.jetstream.testbed.shop.assets import INVOICES_MAX_BYTES, ORDERS_KEPT_MSGS, STREAMS
+from natstui.jetstream.testbed.shop.assets import INVOICES_MAX_BYTES, MAX_ORDERS_MSGS, STREAMS
 from tests.accounts import Account
 from tests.jetstream.demo_watch import PATIENCE_S, ask, eventually, headless_demo
 
@@ -47,7 +47,7 @@ async def payments_are_redelivered_and_a_poisoned_one_is_given_up(url: str) -> N
 
 async def a_limits_stream_discards_at_its_head(url: str) -> None:
     full = await eventually(
-        url, "STREAM.INFO.ORDERS", lambda a: a["state"]["messages"] == ORDERS_KEPT_MSGS
+        url, "STREAM.INFO.ORDERS", lambda a: a["state"]["messages"] == MAX_ORDERS_MSGS
     )
     first_seq = full["state"]["first_seq"]
     await eventually(url, "STREAM.INFO.ORDERS", lambda a: a["state"]["first_seq"] > first_seq)
@@ -143,7 +143,7 @@ async def a_bucket_and_an_object_store_are_written(url: str) -> None:
 
 async def a_mirror_and_a_gathering_stream_follow_others(url: str) -> None:
     mirror = await eventually(
-        url, "STREAM.INFO.ORDERS_MIRROR", lambda a: a["state"]["messages"] > ORDERS_KEPT_MSGS
+        url, "STREAM.INFO.ORDERS_MIRROR", lambda a: a["state"]["messages"] > MAX_ORDERS_MSGS
     )
     assert mirror["mirror"]["name"] == "ORDERS"
     gathered = await eventually(url, "STREAM.INFO.REPORTING", lambda a: a["state"]["messages"] > 0)
@@ -198,16 +198,16 @@ async def test_every_state_that_a_monitor_must_show_is_there(states: tuple[State
 async def test_a_pull_that_nobody_answers_has_no_messages(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traffic, "_GRACE_S", 0.1)
+    monkeypatch.setattr(traffic, "_REPLY_MARGIN_S", 0.1)
     nc = await nats.connect(account.url)
     await nc.subscribe("$JS.API.CONSUMER.MSG.NEXT.S.C")
     await nc.jetstream().add_stream(name="S", subjects=["s"])
     await nc.jetstream().add_consumer("S", durable_name="D", ack_policy="none")
     await nc.jetstream().publish("s", b"x")
-    async with traffic.Pull(nc, "S", "C") as pull:
-        assert await pull.batch(5, wait_s=0.1) == []
-    async with traffic.Pull(nc, "S", "D") as pull:
-        assert [message.data for message in await pull.batch(5)] == [b"x"]
+    async with traffic.PullReader(nc, "S", "C") as pull:
+        assert await pull.read_batch(5, wait_s=0.1) == []
+    async with traffic.PullReader(nc, "S", "D") as pull:
+        assert [message.data for message in await pull.read_batch(5)] == [b"x"]
     await nc.close()
 
 
@@ -217,7 +217,7 @@ async def test_customers_come_from_many_countries_and_ask_before_they_confirm(
     nc = await nats.connect(account.url)
     signups = await nc.subscribe("customers.signup.>")
     for number in range(100):
-        await traffic.say_signup(nc, number)
+        await traffic.publish_signup(nc, number)
     messages = [await signups.next_msg(timeout=30) for _ in range(100)]
     words = [message.subject.split(".")[2:] for message in messages]
     assert [verb for _, verb in words] == ["requested", "confirmed"] * 50

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from natstui.jetstream.testbed.shop.traffic import (
     NUMBERS_PER_S,
-    SPEAKERS,
+    PUBLISHERS,
     DueMessages,
     Pickers,
     Wave,
-    settles,
+    choose_ack,
 )
 
 
@@ -26,33 +26,33 @@ def test_a_burst_comes_on_top_and_goes() -> None:
 
 def test_no_message_is_lost_to_rounding() -> None:
     clockwork = DueMessages(Wave(0.3, swing_ratio=0))
-    assert sum(clockwork.due(tick / 2) for tick in range(1, 2001)) in (299, 300)
+    assert sum(clockwork.take_due(tick / 2) for tick in range(1, 2001)) in (299, 300)
 
 
 def test_a_long_sleep_of_the_machine_makes_no_flood() -> None:
     clockwork = DueMessages(Wave(10, swing_ratio=0))
-    clockwork.due(1.0)
-    assert clockwork.due(10_000.0) <= 21
+    clockwork.take_due(1.0)
+    assert clockwork.take_due(10_000.0) <= 21
 
 
 def test_help_comes_when_the_backlog_is_too_long_and_stays_until_it_is_gone() -> None:
-    crew, helped = Pickers(too_long_msgs=100, nearly_gone_msgs=10), False
+    crew, helped = Pickers(help_above_msgs=100, help_until_msgs=10), False
     seen = []
     for backlog_msgs in (50, 101, 50, 11, 10, 50):
-        helped = crew.hurries(backlog_msgs, helped)
+        helped = crew.has_help(backlog_msgs, helped)
         seen.append(helped)
     assert seen == [False, True, True, True, False, False]
     assert crew.per_s(True) > crew.per_s(False)
 
 
 def test_a_broken_payment_is_never_settled_and_a_good_one_at_last_is() -> None:
-    assert settles("NaN", 1) == b"-NAK"
-    assert settles("NaN", 3).startswith(b"-NAK")
-    assert settles(1201, 1) == b"+ACK"
-    assert [settles(12, n) for n in (1, 2)] == [b"-NAK", b"+ACK"]
-    assert settles(100, 1).startswith(b"+TERM")
+    assert choose_ack("NaN", 1) == b"-NAK"
+    assert choose_ack("NaN", 3).startswith(b"-NAK")
+    assert choose_ack(1201, 1) == b"+ACK"
+    assert [choose_ack(12, n) for n in (1, 2)] == [b"-NAK", b"+ACK"]
+    assert choose_ack(100, 1).startswith(b"+TERM")
 
 
 def test_numbers_after_a_restart_are_ahead_of_all_that_were_used() -> None:
-    for _, wave in SPEAKERS:
+    for _, wave in PUBLISHERS:
         assert max(wave.per_s(at_s / 2) for at_s in range(2000)) < NUMBERS_PER_S

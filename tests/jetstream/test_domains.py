@@ -15,27 +15,27 @@ from nats.aio.client import Client as NatsClient
 from nats.js import JetStreamContext
 
 from natstui.bench.run.controller import Benchmark
-from natstui.cli.core.arrived import Printer
-from natstui.cli.core.sub import StoredListening
+from natstui.cli.core.printer import Printer
+from natstui.cli.core.sub import StreamPrinter
 from natstui.config.connection import Connection
-from natstui.errors import OutcomeUnknown, Refused, RequestFailed
+from natstui.errors import ActionRefused, OutcomeUnknown, RequestFailed
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.storing import check_domain, store
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.events.subscriptions import read_events
 from natstui.jetstream.managing.losses import connections_loss
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
 from natstui.jetstream.messages import reading
 from natstui.jetstream.messages.copying.copy import Copy, Target, send_copy, write_copy
 from natstui.jetstream.messages.copying.dead_letters import count_again, send_again
-from natstui.jetstream.messages.copying.losses import copy_loss
-from natstui.jetstream.messages.copying.selection import Wanted, select
+from natstui.jetstream.messages.copying.losses import describe_copy_loss
+from natstui.jetstream.messages.copying.selection import SelectionRequest, select
 from natstui.jetstream.messages.keys import watch
-from natstui.jetstream.messages.objects import names_with_chunks
+from natstui.jetstream.messages.objects import find_names_with_chunks
 from natstui.jetstream.messages.publish import Batch, ack_text, publish, publish_batch
-from natstui.jetstream.messages.pull import answer
+from natstui.jetstream.messages.pull import send_ack
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role, StreamPlan
 from natstui.model.records.copies import CountAgain, SendAgain
@@ -110,33 +110,35 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
     await joined(client)
     writer = Writer(client, Journal())
     asked = ObjectChange("F", "f", confirmed="f")
-    with pytest.raises(Refused, match="stream OBJ_F of domain leaf would store this as well"):
-        await put_object(writer, asked, io.BytesIO(b"new"), lambda _: None, names_with_chunks)
-    with pytest.raises(Refused, match="connect to a server of domain hub"):
-        await delete_object(writer, asked, names_with_chunks)
+    with pytest.raises(
+        ActionRefused, match="stream OBJ_F of domain leaf would store this as well"
+    ):
+        await put_object(writer, asked, io.BytesIO(b"new"), lambda _: None, find_names_with_chunks)
+    with pytest.raises(ActionRefused, match="connect to a server of domain hub"):
+        await delete_object(writer, asked, find_names_with_chunks)
     what = plan(
         Role("pubs", "js-publish-async", subject="t", total_msgs=3),
         stream=StreamPlan("T", create=False),
     )
-    with pytest.raises(Refused, match="stream T of domain leaf"):
+    with pytest.raises(ActionRefused, match="stream T of domain leaf"):
         await Benchmark(what, connection, Records()).run()
     await clients[1].jetstream().add_stream(name="FROM", subjects=["from"])
     await clients[1].publish("from", b"x")
     source = await connect(Connection(servers=(leaf.url,)))
-    selection = await select(source, Wanted("FROM"))
-    with pytest.raises(Refused, match="stream T of domain leaf"):
-        await copy_loss(source, client, Copy(Target(maps=(("from", "t"),)), selection))
-    with pytest.raises(Refused, match="stream FROM of domain leaf"):
-        await copy_loss(source, client, Copy(Target(), selection))
+    selection = await select(source, SelectionRequest("FROM"))
+    with pytest.raises(ActionRefused, match="stream T of domain leaf"):
+        await describe_copy_loss(source, client, Copy(Target(maps=(("from", "t"),)), selection))
+    with pytest.raises(ActionRefused, match="stream FROM of domain leaf"):
+        await describe_copy_loss(source, client, Copy(Target(), selection))
     batch = Batch("t", [b"x"], 1, 1, stored=True)
-    with pytest.raises(Refused, match="stream T of domain leaf"):
+    with pytest.raises(ActionRefused, match="stream T of domain leaf"):
         await publish_batch(writer, batch)
-    with pytest.raises(Refused, match="stream T of domain leaf"):
+    with pytest.raises(ActionRefused, match="stream T of domain leaf"):
         await publish(writer, PublishMessage(0, "t"))
     created_at_us = time_us(json.loads(await client.request("STREAM.INFO.T"))["created"])
-    with pytest.raises(Refused, match="stream T of domain leaf"):
+    with pytest.raises(ActionRefused, match="stream T of domain leaf"):
         await count_again(client, CountAgain(0, "T", (1,), created_at_us, (0, 0)))
-    with pytest.raises(Refused, match="stream T of domain leaf"):
+    with pytest.raises(ActionRefused, match="stream T of domain leaf"):
         await send_again(writer, SendAgain(0, "T", (1,), created_at_us, (0, 0)))
     for nc in clients:
         store = await nc.jetstream().object_store("F")
@@ -159,7 +161,10 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
         await send_copy(source, local_writer, copy, ("t", "t"), asyncio.Event())
     assert (await clients[0].jetstream().stream_info("T")).state.messages == 4
     # All that is read gets a subject that only the other domain stores.
-    assert await copy_loss(source, client, Copy(Target(maps=(("from", "t"),)), selection)) is None
+    assert (
+        await describe_copy_loss(source, client, Copy(Target(maps=(("from", "t"),)), selection))
+        is None
+    )
     await client.close()
     await source.close()
     for nc in clients:
@@ -186,7 +191,7 @@ async def test_events_of_another_domain_are_not_taken_for_our_own(
     through_leaf = await connect(Connection(servers=(leaf.url,), domain="hub"))
     await joined(through_leaf)
     client, records = await connect(Connection(servers=(hub.url,))), Records()
-    listening = asyncio.create_task(listen(client, records))
+    listening = asyncio.create_task(read_events(client, records))
     for nc, subject in ((of_hub, "gv.hub"), (of_leaf, "gv.leaf")):
         await nc.jetstream().add_stream(name="GV", subjects=[subject])
         await nc.jetstream().add_consumer(
@@ -195,7 +200,7 @@ async def test_events_of_another_domain_are_not_taken_for_our_own(
         for _ in range(3):
             await nc.jetstream().publish(subject, b"x")
     await dropped(of_leaf, 3, keeper, 3)
-    given_up = Wanted("GV", consumer="w", of="given_up")
+    given_up = SelectionRequest("GV", consumer="w", consumer_messages="given_up")
     for prefixed in (client, through_leaf):
         assert not (await select(prefixed, given_up)).seqs
     await dropped(of_hub, 3, keeper, 6)
@@ -225,11 +230,11 @@ async def test_what_the_own_account_would_store_of_another_accounts_jetstream_is
     writer = Writer(client, Journal())
     asked = ObjectChange("F", "f", confirmed="f")
     refusal = r'would store this as well as that of "fromA.JS": connect as a user of its account'
-    with pytest.raises(Refused, match=refusal):
-        await put_object(writer, asked, io.BytesIO(b""), lambda _: None, names_with_chunks)
-    with pytest.raises(Refused, match=refusal):
-        await delete_object(writer, asked, names_with_chunks)
-    with pytest.raises(Refused, match=refusal):
+    with pytest.raises(ActionRefused, match=refusal):
+        await put_object(writer, asked, io.BytesIO(b""), lambda _: None, find_names_with_chunks)
+    with pytest.raises(ActionRefused, match=refusal):
+        await delete_object(writer, asked, find_names_with_chunks)
+    with pytest.raises(ActionRefused, match=refusal):
         await publish_batch(writer, Batch("w", [b"x"], 1, 1, stored=True))
     await client.close()
     nc = await nats.connect(accounts[1])
@@ -251,7 +256,7 @@ async def test_messages_that_another_account_does_not_deliver_are_an_error(
     other = Connection(servers=(accounts[1],), api_prefix="fromA.JS")
     client = await connect(other)
     nothing_came = 'nothing came within .* from the consumer .*; through "fromA.JS" the other'
-    copy = Copy(Target(), await select(client, Wanted("W")))
+    copy = Copy(Target(), await select(client, SelectionRequest("W")))
     with pytest.raises(RequestFailed, match=f"W: {nothing_came}"):
         await write_copy(client, copy, tmp_path / "w.jsonl", asyncio.Event())
     with pytest.raises(RequestFailed, match=f"KV_K: {nothing_came}"):
@@ -261,7 +266,7 @@ async def test_messages_that_another_account_does_not_deliver_are_an_error(
     unset = dict.fromkeys(("stream", "since", "start_sequence", "from_last", "last_per_subject"))
     printer = Printer("subjects")
     for flags in ({"from_all": True, "from_new": False}, {"from_all": False, "from_new": True}):
-        listening = StoredListening(("w",), (), None, 0.2, printer, {**unset, **flags})
+        listening = StreamPrinter(("w",), (), None, 0.2, printer, {**unset, **flags})
         # Where nothing was waiting, nothing is missing.
         expected = pytest.raises(RequestFailed, match=f"W: {nothing_came}")
         with expected if flags["from_all"] else nullcontext():
@@ -293,14 +298,16 @@ async def test_an_ack_that_the_local_domain_would_take_as_well_is_refused(
     what = plan(
         Role("subs", "js-fetch", consumer="C", total_msgs=1), stream=StreamPlan("W", create=False)
     )
-    with pytest.raises(Refused, match="to C on W of domain leaf would also be one to that"):
+    with pytest.raises(ActionRefused, match="to C on W of domain leaf would also be one to that"):
         await Benchmark(what, connection, Records()).run()
     taken = await asyncio.to_thread(shell.run, "consumer", "next", "W", "C", "--no-ack", *flags)
     assert taken.returncode == 0, taken
-    reply = (await client.answer("CONSUMER.INFO.W.C")).data
+    reply = (await client.request_timed("CONSUMER.INFO.W.C")).data
     assert json.loads(reply)["num_ack_pending"] == 1
-    with pytest.raises(Refused, match="connect to a server of domain leaf to acknowledge there"):
-        await answer(
+    with pytest.raises(
+        ActionRefused, match="connect to a server of domain leaf to acknowledge there"
+    ):
+        await send_ack(
             Writer(client, Journal()),
             AnswerMessage(0, "C", "$JS.ACK.W.C.1.1.1.1700000000000000000.0", "ack", confirmed="C"),
         )

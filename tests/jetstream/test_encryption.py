@@ -15,7 +15,7 @@ from natstui.config import Connection, Secret
 from natstui.errors import ConnectionFailed, UsageError
 from natstui.jetstream.connection import opening
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.testbed.broker import Broker, HeldPorts
+from natstui.jetstream.testbed.broker import Broker, ReservedPorts
 from natstui.model.records.record import LinkChanged
 from tests.jetstream.certificates import Files, make_files, write_encrypted_key
 from tests.serving import serving
@@ -47,7 +47,7 @@ async def link_of(url: str, **settings: Any) -> LinkChanged:
 @pytest.fixture
 def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait a second for each step of a connection: what is there answers at once."""
-    monkeypatch.setattr(opening, "_STEP_S", 1.0)
+    monkeypatch.setattr(opening, "_MAX_ATTEMPT_S", 1.0)
 
 
 async def failure_of(url: str, **settings: Any) -> str:
@@ -213,7 +213,7 @@ async def test_a_port_that_speaks_http_is_named(nats_server_factory: Factory) ->
 
 @pytest.mark.usefixtures("short_steps")
 async def test_the_scheme_that_a_port_for_websockets_wants_is_named(
-    nats_server_factory: Factory, files: Files, held_ports: HeldPorts
+    nats_server_factory: Factory, files: Files, held_ports: ReservedPorts
 ) -> None:
     plain, secure = (f"127.0.0.1:{port}" for port in held_ports.numbers)
     listens = 'websocket {{ listen: "{}", {} }}'
@@ -233,8 +233,8 @@ async def test_the_scheme_that_a_port_for_websockets_wants_is_named(
 
 
 @pytest.fixture
-def held_ports() -> Iterator[HeldPorts]:
-    with HeldPorts(2) as ports:
+def held_ports() -> Iterator[ReservedPorts]:
+    with ReservedPorts(2) as ports:
         yield ports
 
 

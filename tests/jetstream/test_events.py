@@ -14,14 +14,14 @@ import pytest
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.events.subscriptions import (
-    MOST_PASSED_PER_S,
-    MOST_READ_OF_ONE_PER_S,
-    listen,
+    MAX_PASSED_PER_S,
+    MAX_READ_PER_CONSUMER_PER_S,
+    read_events,
 )
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.ack_times import AckWindow
 from natstui.model.live.message_counts import MessageCounts
-from natstui.model.live.state import State, folded
+from natstui.model.live.state import State, apply_records
 from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
 from tests.ending import ended
@@ -60,7 +60,7 @@ class _Heard:
 async def listening(url: str, **settings: Any) -> AsyncIterator[_Heard]:
     client = await connect(Connection(servers=(url,), **settings))
     heard = _Heard(client)
-    task = asyncio.create_task(listen(client, heard))
+    task = asyncio.create_task(read_events(client, heard))
     await asyncio.sleep(0.05)
     await heard.ready()
     try:
@@ -158,8 +158,8 @@ async def test_a_storm_is_counted_by_message_though_not_every_event_is_listed(
         await nc.close()
 
         def counted() -> MessageCounts:
-            state = folded(State(), heard.records)
-            trouble = state.evidence.of.get(("S", "C"))
+            state = apply_records(State(), heard.records)
+            trouble = state.evidence.entries.get(("S", "C"))
             return trouble.give_ups if trouble else MessageCounts()
 
         async with asyncio.timeout(60):
@@ -167,7 +167,7 @@ async def test_a_storm_is_counted_by_message_though_not_every_event_is_listed(
                 await asyncio.sleep(0.05)
         listed = [record for record in heard.records if isinstance(record, Advisory)]
         assert len(listed) < 3000 == counted().total_count
-        worst = counted().worst()[0]
+        worst = counted().most_frequent()[0]
         assert worst.stream_seq == 7
         assert worst.said_count - worst.error_count <= 1500 <= worst.said_count
 
@@ -197,7 +197,7 @@ async def test_a_flood_of_samples_is_bounded_and_what_is_left_out_is_counted(
         await nc.close()
 
         def windows() -> dict[str, AckWindow]:
-            troubles = folded(State(), heard.records).evidence.of.values()
+            troubles = apply_records(State(), heard.records).evidence.entries.values()
             return {one.consumer: one.acks.until(one.acks.last_at_us) for one in troubles}
 
         def heard_count() -> int:
@@ -212,6 +212,6 @@ async def test_a_flood_of_samples_is_bounded_and_what_is_left_out_is_counted(
         assert found["C"].left_out_count > 0
         assert found["D"].times.total_count == 5, "one consumer leaves room for another"
         seconds = 1 + sum(isinstance(one, AcksCounted) for one in heard.records)
-        assert found["C"].times.total_count <= seconds * MOST_READ_OF_ONE_PER_S
+        assert found["C"].times.total_count <= seconds * MAX_READ_PER_CONSUMER_PER_S
         passed = sum(isinstance(record, AckSample) for record in heard.records)
-        assert passed <= seconds * MOST_PASSED_PER_S
+        assert passed <= seconds * MAX_PASSED_PER_S

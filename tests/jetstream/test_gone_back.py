@@ -19,7 +19,7 @@ from natstui.config.connection import Connection
 from natstui.errors import Conflict, NatstuiError, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.journal import Journal
-from natstui.jetstream.connection.storing import has_gone_back, newest_of
+from natstui.jetstream.connection.storing import has_lost_newest, newest_message
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import NotConfirmed, Writer
 from natstui.jetstream.managing.apply import apply, preview
@@ -28,7 +28,11 @@ from natstui.jetstream.managing.undo import undo
 from natstui.jetstream.messages.copying.account import Account, State
 from natstui.jetstream.messages.copying.copy import Copy, Pace, Target, send_copy
 from natstui.jetstream.messages.copying.dead_letters import count_again
-from natstui.jetstream.messages.copying.selection import Wanted, read_source_state, select
+from natstui.jetstream.messages.copying.selection import (
+    SelectionRequest,
+    read_source_state,
+    select,
+)
 from natstui.jetstream.messages.keys import read_page, watch
 from natstui.jetstream.messages.reading import Reader
 from natstui.jetstream.testbed.broker import Broker
@@ -51,7 +55,7 @@ class Rolling:
         """Keep the store as it is."""
         await self._restarted(lambda: shutil.copytree(self.broker.store, self.backup))
 
-    async def put_back(self) -> None:
+    async def undo_key_change(self) -> None:
         """Put the store back to what was kept."""
 
         def change() -> None:
@@ -77,7 +81,7 @@ class Rolling:
 
     async def publish(self, payload: bytes, count: int) -> None:
         for _ in range(count):
-            await self.client.ask("s", payload)
+            await self.client.request_subject("s", payload)
 
     async def info(self, stream: str) -> dict[str, Any]:
         info: dict[str, Any] = json.loads(await self.client.request(f"STREAM.INFO.{stream}"))
@@ -108,8 +112,8 @@ async def test_what_was_decided_before_a_stream_went_back_is_refused(rolling: Ro
     await rolling.publish(b"lost", 5)
     await change_key(writer, KeyChange("put_key", "K", "k", b"lost"))
     before = await rolling.info("S")
-    made_us, newest = time_us(before["created"]), newest_of(before["state"])
-    selection = await select(client, Wanted("S"))
+    made_us, newest = time_us(before["created"]), newest_message(before["state"])
+    selection = await select(client, SelectionRequest("S"))
     (row,) = (await read_page(client, ReadKeys(0, "K"))).rows
     changes = [
         Change(0, "purge_stream", "S"),
@@ -124,9 +128,9 @@ async def test_what_was_decided_before_a_stream_went_back_is_refused(rolling: Ro
             for _ in range(2):
                 await anext(entries)
 
-            await rolling.put_back()
+            await rolling.undo_key_change()
             await rolling.publish(b"theirs", 7)
-            await client.ask("$KV.K.k", b"theirs")
+            await client.request_subject("$KV.K.k", b"theirs")
 
             with pytest.raises(Conflict, match=f"S {GONE_BACK}"):
                 await anext(reader)
@@ -142,7 +146,7 @@ async def test_what_was_decided_before_a_stream_went_back_is_refused(rolling: Ro
     assert await rolling.payloads() == [b"old"] * 5 + [b"theirs"] * 7
     with pytest.raises(Conflict, match=f"S {GONE_BACK}"):
         await read_source_state(client, selection)
-    copy = Copy(Target(), await select(client, Wanted("S")))
+    copy = Copy(Target(), await select(client, SelectionRequest("S")))
     copy.state = State(end_seq=10, source_created_at_us=made_us, source_newest=newest)
     with pytest.raises(UsageError, match="copy again without --resume"):
         await copy.check_source(client)
@@ -163,14 +167,14 @@ async def test_what_was_decided_before_a_stream_went_back_is_refused(rolling: Ro
 async def test_a_deletion_for_which_a_name_was_typed_is_of_the_key_that_was_shown(
     rolling: Rolling,
 ) -> None:
-    await rolling.client.ask("$KV.K.k", b"old")
+    await rolling.client.request_subject("$KV.K.k", b"old")
     await rolling.keep()
-    await rolling.client.ask("$KV.K.k", b"shown")
+    await rolling.client.request_subject("$KV.K.k", b"shown")
     purge = KeyChange("purge_key", "K", "k")
     with pytest.raises(NotConfirmed) as told:
         await change_key(Writer(rolling.client, Journal()), purge)
-    await rolling.put_back()
-    await rolling.client.ask("$KV.K.k", b"theirs")
+    await rolling.undo_key_change()
+    await rolling.client.request_subject("$KV.K.k", b"theirs")
     decided = Writer(rolling.client, Journal(), decided_on=told.value.confirmation)
     with pytest.raises(Conflict, match=GONE_BACK):
         await change_key(decided, replace(purge, confirmed="k"))
@@ -209,7 +213,7 @@ async def test_a_copy_whose_target_goes_back_is_no_success(
         await rolling.keep()
     while account.acknowledged_msgs < kept_msgs + 10 and not copying.done():
         await asyncio.sleep(0.02)
-    await rolling.put_back()
+    await rolling.undo_key_change()
     await rolling.publish(b"theirs", others)
     with pytest.raises(NatstuiError, match=f"target stream S {GONE_BACK}"):
         await copying
@@ -230,7 +234,7 @@ async def test_a_copy_does_not_take_messages_of_others_for_those_that_it_copied_
     await target.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
 
     async def copied() -> tuple[int, int]:
-        copy = Copy(Target("S"), await select(rolling.client, Wanted("S")))
+        copy = Copy(Target("S"), await select(rolling.client, SelectionRequest("S")))
         writer, stop = Writer(target, Journal()), asyncio.Event()
         await send_copy(rolling.client, writer, copy, ("S", None), stop)
         return copy.account.acknowledged_msgs, copy.account.duplicate_msgs
@@ -239,7 +243,7 @@ async def test_a_copy_does_not_take_messages_of_others_for_those_that_it_copied_
     await rolling.publish(b"old", 5)
     assert await copied() == (5, 0)
     assert await copied() == (0, 5)
-    await rolling.put_back()
+    await rolling.undo_key_change()
     await rolling.publish(b"theirs", 5)
     assert await copied() == (5, 0)
     async with Reader(target, "S", is_bounded=True) as reader:
@@ -250,10 +254,10 @@ async def test_a_copy_does_not_take_messages_of_others_for_those_that_it_copied_
 async def test_a_stream_that_only_lost_old_messages_has_not_gone_back(rolling: Rolling) -> None:
     client = rolling.client
     await rolling.publish(b"x", 10)
-    newest = newest_of((await rolling.info("S"))["state"])
+    newest = newest_message((await rolling.info("S"))["state"])
 
     async def is_back() -> bool:
-        return await has_gone_back(client, "S", (await rolling.info("S"))["state"], *newest)
+        return await has_lost_newest(client, "S", (await rolling.info("S"))["state"], *newest)
 
     assert not await is_back()
     await rolling.publish(b"x", 3)
@@ -271,8 +275,11 @@ async def test_a_stream_whose_first_message_is_later_than_its_last_has_not_gone_
     client = rolling.client
     await client.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
     for _ in range(2):
-        await client.ask("s", b"x")
+        await client.request_subject("s", b"x")
     state = json.loads(await client.request("STREAM.INFO.S"))["state"]
-    later, (seq, stored_at_us) = state | {"first_ts": "2099-01-01T00:00:00Z"}, newest_of(state)
-    assert not await has_gone_back(client, "S", later, seq, stored_at_us)
-    assert await has_gone_back(client, "S", state, seq, stored_at_us - 1)
+    later, (seq, stored_at_us) = (
+        state | {"first_ts": "2099-01-01T00:00:00Z"},
+        newest_message(state),
+    )
+    assert not await has_lost_newest(client, "S", later, seq, stored_at_us)
+    assert await has_lost_newest(client, "S", state, seq, stored_at_us - 1)

@@ -15,16 +15,16 @@ from nats.aio.client import Client as NatsClient
 
 from natstui.errors import NotFound, PermissionDenied
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.clients import (
-    _widest,
-    publishers,
-    pull_clients,
-    push_clients,
+    _drop_covered,
     read_consumer,
+    read_publishers,
+    read_pull_clients,
+    read_push_clients,
 )
 from natstui.jetstream.system.connections import read_connections
 from natstui.jetstream.system.reply_tap import ReplyTap, TappedRequest
+from natstui.jetstream.system.requests import ServerRequests
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.clients.requests import TappedRequests
 from tests.accounts import Account
@@ -90,11 +90,11 @@ async def until_it_reads(client: Client, what: str = NEXT) -> None:
 
 
 async def heard_of(client: Client, servers: ServerRequests, for_s: float = 2.0) -> TappedRequests:
-    return await pull_clients(client, servers, "S", "C", for_s)
+    return await read_pull_clients(client, servers, "S", "C", for_s)
 
 
 def test_a_subject_that_another_one_covers_is_not_read_twice() -> None:
-    assert _widest(["a.b", "a.*", "c", "c", "a.b.>"]) == ["a.*", "c", "a.b.>"]
+    assert _drop_covered(["a.b", "a.*", "c", "c", "a.b.>"]) == ["a.*", "c", "a.b.>"]
 
 
 async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(
@@ -126,7 +126,7 @@ async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(
             await fast.publish("s.a", b"x")
         await flushed(fast)
         async with at_work(asyncio.ensure_future(rounds(fast, slow))):
-            heard = await pull_clients(client, servers, "S", "C", 300.0, stop)
+            heard = await read_pull_clients(client, servers, "S", "C", 300.0, stop)
     assert heard.ended == "reading was stopped"
     told = {
         one.connection.name: one.delivered_msgs or 0 for one in heard.requesters if one.connection
@@ -158,7 +158,7 @@ async def test_a_queue_group_of_a_push_consumer_is_named_without_those_who_look_
             await one.jetstream().publish("s.a", b"x")
         told = await read_consumer(client, "S", "C")
         assert (told.deliver_subject, told.deliver_group) == ("to.workers", "G")
-        found = await push_clients(servers, "to.workers", "G")
+        found = await read_push_clients(servers, "to.workers", "G")
     assert {one.connection.name for one in found} == {"one", "two"}
     assert sum(one.by.delivered_msgs for one in found) == 20
 
@@ -172,10 +172,10 @@ async def test_a_push_consumer_without_a_group_is_held_by_who_listens_closest(
     ):
         await nosy.subscribe("to.>")
         await flushed(nosy)
-        assert await push_clients(servers, "to.workers", None) == []
+        assert await read_push_clients(servers, "to.workers", None) == []
         await one.subscribe("to.workers")
         await flushed(one)
-        found = await push_clients(servers, "to.workers", None)
+        found = await read_push_clients(servers, "to.workers", None)
     assert [one.connection.name for one in found] == ["one"]
 
 
@@ -298,7 +298,7 @@ async def test_too_many_requests_and_inboxes_end_it_with_bounded_memory(
         people([account.url], "one") as (one,),
         asking(account.url) as (client, servers),
     ):
-        tap = ReplyTap(["s.>"], lambda _: TappedRequest("x"), for_s=60, most_msgs=8_000)
+        tap = ReplyTap(["s.>"], lambda _: TappedRequest("x"), for_s=60, max_msgs=8_000)
         await tap.begin(client, servers)
         for number in range(9_000):
             await one.publish("s.a", b"x", reply=f"_INBOX.none{number}.1")
@@ -306,7 +306,7 @@ async def test_too_many_requests_and_inboxes_end_it_with_bounded_memory(
         heard = await tap.run(servers)
     assert heard.ended == "it read 8,000 messages"
     assert heard.gone_msgs == heard.read_msgs == 8_000
-    assert len(tap._fresh) + len(tap._tried) <= 5_000
+    assert len(tap._new_tallies) + len(tap._unmatched_tallies) <= 5_000
 
 
 async def test_without_the_consumer_or_permission_it_is_one_sentence(
@@ -392,7 +392,7 @@ async def test_a_client_behind_a_leafnode_is_named_and_no_server_counts_twice(
             async with at_work(asyncio.ensure_future(publish_for_ever(far))):
                 while not (await at_hub.jetstream().stream_info("S")).state.messages:
                     await asyncio.sleep(0.05)
-                heard = await publishers(client, servers, "S", ["s.>"], 2.0)
+                heard = await read_publishers(client, servers, "S", ["s.>"], 2.0)
             seen = await read_connections(client, servers, closed=False)
     assert [one.connection.name for one in heard.requesters if one.connection] == ["far"]
     assert {one.connection.server_name for one in heard.requesters if one.connection} == {

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from nats.aio.client import Client as NatsClient
 
-from natstui.jetstream.system.clients import pull_clients
+from natstui.jetstream.system.clients import read_pull_clients
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.jetstream.test_connections import as_user, asking
 from tests.jetstream.test_holders import at_work, consumer, names, until_it_reads
@@ -71,7 +71,7 @@ async def test_clients_in_two_languages_share_a_consumer_and_each_is_named(
     ):
         await consumer(one, replicas=3, filter_subject="s.pull")
         async with at_work(asyncio.ensure_future(shared(one, two))):
-            heard = await pull_clients(client, servers, "S", "C", 300.0, stop)
+            heard = await read_pull_clients(client, servers, "S", "C", 300.0, stop)
             heard_all.set()
     assert names(heard) == {"one", "two", "gopher"}
     by_name = {it.connection.name: it for it in heard.requesters if it.connection}

@@ -21,8 +21,13 @@ from nats.aio.msg import Msg
 
 from natstui.config.connection import Secret
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.system.asking import ServerRequests
-from natstui.jetstream.system.clients import publishers, pull_clients, push_clients, read_consumer
+from natstui.jetstream.system.clients import (
+    read_consumer,
+    read_publishers,
+    read_pull_clients,
+    read_push_clients,
+)
+from natstui.jetstream.system.requests import ServerRequests
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.clients.requests import TappedRequests
 from tests.jetstream.flushing import flushed
@@ -75,7 +80,7 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
     operator = Operator()
     creds = write_creds(tmp_path / "alice.creds", *operator.user(name="alice"))
     joining = {"user_credentials": str(creds)}
-    with Cluster(accounts=operator.server_config, joining=joining) as cluster:
+    with Cluster(accounts=operator.server_config, connect_options=joining) as cluster:
         yield Ground(cluster.urls, joining, {"creds": Secret(creds.read_text())})
 
 
@@ -130,7 +135,7 @@ async def _pulled(client: Client, servers: ServerRequests, workers: dict[str, Na
             stop.set()
 
     async with at_work(asyncio.ensure_future(take())):
-        heard = await pull_clients(client, servers, "S", "C", 300.0, stop)
+        heard = await read_pull_clients(client, servers, "S", "C", 300.0, stop)
     assert heard.ended == "reading was stopped"
     assert names(heard) == set(WORKERS)
     assert heard.gone_msgs == heard.anonymous_msgs == 0
@@ -168,7 +173,7 @@ async def _delivered(
         await came.wait()
     told = await read_consumer(client, "S", "P")
     assert (told.deliver_subject, told.deliver_group) == ("to.workers", "G")
-    found = await push_clients(servers, "to.workers", "G")
+    found = await read_push_clients(servers, "to.workers", "G")
     assert {one.connection.server_name for one in found} == NODES
     assert {one.connection.name: one.by.delivered_msgs for one in found} == counted
 
@@ -196,7 +201,9 @@ async def _published(
 
     stored = (await workers["one"].jetstream().stream_info("S")).state.messages
     async with at_work(asyncio.ensure_future(publish())):
-        heard: TappedRequests = await publishers(client, servers, "S", ["s.>"], 300.0, stop=stop)
+        heard: TappedRequests = await read_publishers(
+            client, servers, "S", ["s.>"], 300.0, stop=stop
+        )
     assert heard.ended == "reading was stopped" and heard.gone_msgs == 0
     told = {one.connection.name: one for one in heard.requesters if one.connection}
     assert {name: one.requests_count for name, one in told.items()} == wanted

@@ -12,9 +12,9 @@ from natstui.clock import steady_s, steady_us
 from natstui.config import Connection
 from natstui.feed import Feed
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.polling.availability import Availability
+from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.budget.allowance import Allowance
-from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.budget.shares import Window
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.consumers import (
@@ -23,7 +23,7 @@ from natstui.jetstream.polling.decode.consumers import (
     read_consumers,
 )
 from natstui.jetstream.polling.decode.streams import read_stream
-from natstui.jetstream.polling.lag import NextMessages, NextReading
+from natstui.jetstream.polling.lag import LagPoller, NextMessageCache
 from tests.accounts import Account
 from tests.jetstream.pending import until_pending
 
@@ -62,7 +62,9 @@ async def test_a_poll_goes_on_where_more_wait_than_may_be_asked_for(
     # The next poll is due already.
     allowed = Allowance(api, 1_000, steady_s() - 1, 0.0)
     rows = {(row.stream_name, row.name): row for row in page.rows}
-    await NextReading(api, Availability(Feed())).find(allowed, PollControl(), rows, {"S": stream})
+    await LagPoller(api, RequestAvailability(Feed())).update_next_times(
+        allowed, PollControl(), rows, {"S": stream}
+    )
     known = [row.name for row in rows.values() if row.next_at_us is not None]
     assert len(known) == 20
     await client.close()
@@ -86,10 +88,10 @@ async def test_a_next_message_that_was_deleted_meanwhile_is_not_asked_for_again(
     requests = await nc.subscribe("$JS.API.STREAM.MSG.GET.S")
     await nc.flush()
     api, feed = PollingApi(client, None), Feed()
-    reading, rows = NextReading(api, Availability(feed)), {("S", "C"): page.rows[0]}
+    reading, rows = LagPoller(api, RequestAvailability(feed)), {("S", "C"): page.rows[0]}
     for _ in range(2):
         allowed = Allowance(api, 1_000, steady_s() + 60, 0.0)
-        await reading.find(allowed, PollControl(), rows, {"S": stream})
+        await reading.update_next_times(allowed, PollControl(), rows, {"S": stream})
         assert page.rows[0].next_at_us is None
     await client.nc.flush()
     await nc.flush()
@@ -112,17 +114,17 @@ def test_what_was_not_asked_for_in_two_minutes_is_forgotten(
 ) -> None:
     began_s, after_s = steady_s(), 0.0
     monkeypatch.setattr(time, "clock_gettime", lambda _: began_s + after_s)
-    following, old, new = NextMessages(), _row("old", 1), _row("new", 1)
-    following.saw(_row("old", 0))
-    following.keep(old, None)
+    following, old, new = NextMessageCache(), _row("old", 1), _row("new", 1)
+    following.store_position(_row("old", 0))
+    following.store_reply(old, None)
     after_s = 100.0
-    following.keep(new, None)
-    following.forget_old()
+    following.store_reply(new, None)
+    following.discard_old()
     assert not following.is_stuck(old)
     after_s = 121.0
-    following.forget_old()
-    assert following.is_asked(new)
+    following.discard_old()
+    assert following.is_known_absent(new)
     # Where it was is not known any more.
     assert following.is_stuck(old)
     after_s = 1.0
-    assert not following.is_asked(old)
+    assert not following.is_known_absent(old)

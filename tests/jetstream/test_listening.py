@@ -17,30 +17,30 @@ from nats.errors import ProtocolError
 from natstui.config import Connection
 from natstui.errors import PermissionDenied, RequestFailed
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.connection.wire_parser import Piece, WireParser
+from natstui.jetstream.connection.wire_parser import BlockMessage, WireParser
 from natstui.jetstream.messages.listening import tally
 from natstui.jetstream.messages.listening.listener import Listener
-from natstui.jetstream.messages.listening.tally import Distinct
+from natstui.jetstream.messages.listening.tally import DistinctCounter
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.listening import (
-    HEARD_KEPT_MSGS,
+    MAX_KEPT_MSGS,
     Listened,
     StartListening,
-    SubjectsLook,
+    SubjectRowOptions,
 )
 from tests.ending import ended
 from tests.jetstream.raw_publisher import RawPublisher
 from tests.jetstream.test_outage import until
 
-LIST = SubjectsLook(by="subject", reverse=False, as_tree=False)
+LIST = SubjectRowOptions(by="subject", reverse=False, as_tree=False)
 Message = tuple[bytes, bytes, bytes]
-TREE = SubjectsLook(by="subject", reverse=False, open_level=9)
+TREE = SubjectRowOptions(by="subject", reverse=False, open_level=9)
 
 
 class Told:
     """A listener and its newest picture."""
 
-    def __init__(self, subjects: tuple[str, ...], look: SubjectsLook) -> None:
+    def __init__(self, subjects: tuple[str, ...], look: SubjectRowOptions) -> None:
         self.pictures: list[Listened] = []
         self.denied: list[PermissionDenied] = []
         self.listener = Listener(StartListening(1, subjects, look), self.pictures.append)
@@ -54,16 +54,18 @@ class Told:
         await until(lambda: bool(self.pictures) and self.last.came_msgs >= count)
         return self.last
 
-    async def looked_at(self, look: SubjectsLook) -> Listened:
+    async def looked_at(self, look: SubjectRowOptions) -> Listened:
         """Return the first picture of another look."""
         seen = len(self.pictures)
-        self.listener.look_at(look)
+        self.listener.set_row_options(look)
         await until(lambda: len(self.pictures) > seen)
         return self.last
 
 
 @asynccontextmanager
-async def listening(server: Broker, *subjects: str, look: SubjectsLook) -> AsyncIterator[Told]:
+async def listening(
+    server: Broker, *subjects: str, look: SubjectRowOptions
+) -> AsyncIterator[Told]:
     told = Told(subjects, look)
     await told.listener.begin(Connection(servers=(server.url,)), told.denied.append)
     running = asyncio.create_task(told.listener.run())
@@ -133,8 +135,8 @@ async def test_subjects_beyond_what_is_remembered_are_counted_together(
     nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most, subjects = 10_000, 14_000
-    monkeypatch.setattr(tally, "MOST_PLACES_COUNT", most)
-    async with listening(nats_server, "many.>", look=SubjectsLook()) as told:
+    monkeypatch.setattr(tally, "MAX_NODES_COUNT", most)
+    async with listening(nats_server, "many.>", look=SubjectRowOptions()) as told:
         with RawPublisher(nats_server.url) as publisher:
             for begin in range(0, subjects, 1_000):
                 lines = (b"PUB many.x%d 2\r\nhi\r\n" % n for n in range(begin, begin + 1_000))
@@ -167,7 +169,7 @@ async def test_a_flood_is_counted_and_the_other_connection_stays(nats_server: Br
         # A machine that is too slow loses the connection: then that is said, and not hidden.
         await until(lambda: told.last.came_msgs == 100_000 or told.last.interruptions_count > 0)
         assert client.nc.stats["reconnects"] == 0
-        assert len(told.last.heard) == HEARD_KEPT_MSGS
+        assert len(told.last.heard) == MAX_KEPT_MSGS
         if told.last.came_msgs == 100_000:
             assert {row.came_msgs for row in told.last.rows} == {2_000}
     await client.close()
@@ -250,13 +252,13 @@ async def test_blocks_are_read_the_same_wherever_they_are_cut() -> None:
     for _ in range(20):
         found = list[Message]()
 
-        def take(data: bytes, run: list[Piece], found: list[Message] = found) -> None:
+        def take(data: bytes, run: list[BlockMessage], found: list[Message] = found) -> None:
             for subject, reply, start, header_bytes, size_bytes in run:
                 found.append((subject, reply, data[start + header_bytes : start + size_bytes]))
 
         pinged = _Pinged()
         parser = WireParser(pinged)
-        parser.hand_over(4, take)
+        parser.set_block_callback(4, take)
         at = 0
         while at < len(wire):
             step = dice.choice((1, 2, 7, 50, 5_000))
@@ -269,14 +271,14 @@ async def test_blocks_are_read_the_same_wherever_they_are_cut() -> None:
 async def test_who_leaves_in_the_middle_of_a_long_message_lets_the_next_one_read() -> None:
     found = list[bytes]()
 
-    def take(_data: bytes, run: list[Piece]) -> None:
+    def take(_data: bytes, run: list[BlockMessage]) -> None:
         found.extend(subject for subject, *_ in run)
 
     parser = WireParser(_Pinged())
-    parser.hand_over(4, take)
+    parser.set_block_callback(4, take)
     await parser.parse(b"MSG a 4 100000\r\n" + b"x" * 10)
-    parser.hand_over(4, None)
-    parser.hand_over(5, take)
+    parser.set_block_callback(4, None)
+    parser.set_block_callback(5, take)
     await parser.parse(b"x" * 99_990 + b"\r\nMSG b 5 2\r\nhi\r\n")
     assert found == [b"b"]
 
@@ -299,15 +301,15 @@ async def test_a_message_larger_than_any_server_accepts_is_not_waited_for(
 ) -> None:
     parser = WireParser(_Pinged())
     if by_block:
-        parser.hand_over(1, lambda block, pieces: None)
+        parser.set_block_callback(1, lambda block, pieces: None)
     with pytest.raises(ProtocolError):
         await parser.parse(line % size)
 
 
 def test_different_things_are_counted_in_little_room() -> None:
     for count in (0, 1, 10, 5_000, 60_000):
-        distinct = Distinct()
+        counter = DistinctCounter()
         for _ in range(2):
             for number in range(count):
-                distinct.add(b"thing %d" % number)
-        assert abs(distinct.count() - count) <= max(1, count * 0.08)
+                counter.add(b"thing %d" % number)
+        assert abs(counter.count() - count) <= max(1, count * 0.08)

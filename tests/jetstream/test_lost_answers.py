@@ -16,7 +16,7 @@ import nats
 import pytest
 
 from natstui.config import Connection
-from natstui.errors import OutcomeUnknown, ServerGone
+from natstui.errors import ConnectionLost, OutcomeUnknown
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.times import time_us
@@ -78,7 +78,7 @@ async def test_changes_without_an_answer_are_read_again_and_told_as_they_are(
         ("create_stream", '{"name": "NEW", "subjects": ["new"]}', "stream NEW is as requested"),
         ("edit_stream", '{"name": "EDIT", "max_msgs": 7}', "stream EDIT is as requested"),
         ("delete_stream", "{}", "stream DELETE does not exist"),
-        ("purge_stream", "{}", "stream PURGE holds 0 messages"),
+        ("purge_stream", "{}", "stream PURGE has 0 messages"),
         ("delete_message", '{"seq": 1}', "message 1 is not there any more"),
     )
     async with asyncio.TaskGroup() as changing:
@@ -439,6 +439,6 @@ async def test_a_change_that_was_never_sent_is_not_in_doubt(
     journal = Journal(tmp_path / "journal.jsonl")
     await client.close()
     change = Change(1, "create_stream", "S", None, '{"name": "S"}')
-    with pytest.raises(ServerGone, match="not connected"):
+    with pytest.raises(ConnectionLost, match="not connected"):
         await apply(Writer(client, journal), change)
     assert all(entry.outcome == "failed" for entry in journal.entries())

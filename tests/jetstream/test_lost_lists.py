@@ -9,7 +9,7 @@ import nats
 import pytest
 from nats.js.api import ConsumerConfig
 
-from natstui.jetstream.polling import questions
+from natstui.jetstream.polling import open_requests
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Unavailable
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.server
 @pytest.fixture(autouse=True)
 def lost_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take what is not answered within a second for lost, where others of its kind are."""
-    monkeypatch.setattr(questions, "_LOST_S", 1.0)
+    monkeypatch.setattr(open_requests, "_LOST_S", 1.0)
 
 
 _LIST = "LIST.B"
@@ -90,7 +90,7 @@ async def test_consumers_in_view_whose_answers_are_lost_hold_nothing_up_and_are_
         polling(f"nats://127.0.0.1:{port}", request_timeout_s=_LONG_S) as polled,
     ):
         await polled.fresh()
-        polled.control.look_at((), (("B", "C"), ("B", "D")))
+        polled.control.set_visible((), (("B", "C"), ("B", "D")))
         wire.loses = {_LIST, "INFO.B.C", "INFO.B.D"}
         async with asyncio.timeout(_LONG_S - 5):
             while wire.loses:

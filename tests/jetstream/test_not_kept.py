@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from natstui.jetstream.connection.storing import missing_count
+from natstui.jetstream.connection.storing import count_missing
 from natstui.jetstream.messages.copying import account as copy_account
-from natstui.jetstream.messages.copying.account import MOST_SUBJECTS, Account
+from natstui.jetstream.messages.copying.account import MAX_SUBJECTS, Account
 from natstui.model.assets.limits_loss import removal_reason
 
 
@@ -28,7 +28,7 @@ from natstui.model.assets.limits_loss import removal_reason
 def test_what_is_not_there_any_more_is_counted(
     ranges: list[list[int]], state: dict[str, Any], missing_msgs: int
 ) -> None:
-    assert missing_count(ranges, state) == missing_msgs
+    assert count_missing(ranges, state) == missing_msgs
 
 
 SOMEBODY = "a deletion or purge by somebody"
@@ -60,10 +60,10 @@ def test_what_may_have_removed_it_is_named(
 
 
 def test_the_sequences_of_a_copy_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copy_account, "MOST_RANGES", 4)
+    monkeypatch.setattr(copy_account, "MAX_RANGES", 4)
     account = Account()
     for seq in range(1, 40, 2):
-        account.store("T", seq, "t")
+        account.count_stored("T", seq, "t")
     assert account.acknowledged_msgs == 20
     assert len(account.stored_ranges["T"]) <= 4
     assert (account.stored_ranges["T"][0][0], account.stored_ranges["T"][-1][1]) == (1, 39)
@@ -71,11 +71,11 @@ def test_the_sequences_of_a_copy_take_bounded_memory(monkeypatch: pytest.MonkeyP
 
 def test_the_subjects_of_a_copy_take_bounded_memory() -> None:
     account = Account()
-    for seq in range(1, MOST_SUBJECTS + 1):
-        account.store("T", seq, f"t.{seq}")
-    account.store("T", MOST_SUBJECTS + 1, "t.too many")
-    account.store("T", MOST_SUBJECTS + 2, "t.1")
+    for seq in range(1, MAX_SUBJECTS + 1):
+        account.count_stored("T", seq, f"t.{seq}")
+    account.count_stored("T", MAX_SUBJECTS + 1, "t.too many")
+    account.count_stored("T", MAX_SUBJECTS + 2, "t.1")
     subjects = account.stored_subjects["T"]
-    assert len(subjects) == MOST_SUBJECTS and "t.too many" not in subjects
+    assert len(subjects) == MAX_SUBJECTS and "t.too many" not in subjects
     assert subjects["t.1"] == 2
-    assert account.acknowledged_msgs == MOST_SUBJECTS + 2
+    assert account.acknowledged_msgs == MAX_SUBJECTS + 2

@@ -16,12 +16,12 @@ from nats.aio.client import Client as NatsClient
 
 from natstui.config import Connection
 from natstui.config.connection import Secret
-from natstui.config.target import of_account
+from natstui.config.target import watch_account
 from natstui.engine.live import refuse_for_other_account
-from natstui.errors import Refused
+from natstui.errors import ActionRefused
 from natstui.jetstream.polling.bulk import account
 from natstui.jetstream.polling.bulk.account import poll_account
-from natstui.jetstream.system.bulk import BulkAnswers
+from natstui.jetstream.system.bulk import JszSource
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.live.snapshot import Snapshot
@@ -65,12 +65,12 @@ def telling(server: Broker, source: str) -> Connection:
 
 def watching(connection: Connection, account: str) -> AbstractAsyncContextManager[Polled]:
     """Poll another account."""
-    return polled_by(account_alone, of_account(connection, account))
+    return polled_by(account_alone, watch_account(connection, account))
 
 
 def account_alone(polled: Polled) -> Coroutine[Any, Any, None]:
     """Poll what is told of an account that is not one's own."""
-    return poll_account(polled.client, polled.control, polled, BulkAnswers(polled.client))
+    return poll_account(polled.client, polled.control, polled, JszSource(polled.client))
 
 
 def as_its_own(connection: Connection) -> AbstractAsyncContextManager[Polled]:
@@ -197,10 +197,10 @@ class MadeUp:
 
     answers: list[Told]
     silent: tuple[str, ...] = ()
-    may_hold_bytes: int | None = None
+    max_pending_bytes: int | None = None
 
-    async def ask(self, *, config: bool, packed: bool) -> list[Told]:
-        assert config and packed
+    async def request(self, *, config: bool, compressed: bool) -> list[Told]:
+        assert config and compressed
         return self.answers
 
     async def close(self) -> None:
@@ -256,7 +256,7 @@ async def test_what_silent_servers_hold_is_unreachable_and_is_gone_only_when_it_
         # What is not told of for a while is gone.
         source.answers = [told("n1", near), told("n2", near)]
         await unreachable({"FAR"}, {("FAR", "C")})
-        monkeypatch.setattr(account, "_SURELY_GONE_S", 0.0)
+        monkeypatch.setattr(account, "_DELETED_AFTER_S", 0.0)
         await until_seen(polled, {"NEAR"}, {("NEAR", "C"), ("NEAR", "D")})
         await unreachable(set(), set())
 
@@ -306,7 +306,7 @@ async def test_in_a_cluster_rows_are_their_leaders_and_what_is_away_is_not_gone(
 
 
 def test_nothing_is_read_of_it_or_done_to_it_by_the_api_of_our_own() -> None:
-    connection = of_account(user("nats://127.0.0.1:1", "sys"), "OTHER")
+    connection = watch_account(user("nats://127.0.0.1:1", "sys"), "OTHER")
     assert connection.read_only and connection.system is not None
     for command in (
         Describe(1, "S", None),
@@ -314,7 +314,7 @@ def test_nothing_is_read_of_it_or_done_to_it_by_the_api_of_our_own() -> None:
         Change(3, "delete_stream", "S"),
         ReadConnections(4, closed=False, rows_count=10),
     ):
-        with pytest.raises(Refused, match="the account OTHER is watched through"):
+        with pytest.raises(ActionRefused, match="the account OTHER is watched through"):
             refuse_for_other_account(connection, command)
     refuse_for_other_account(connection, ReadServers(5))
     refuse_for_other_account(user("nats://127.0.0.1:1", "sys"), Describe(6, "S", None))

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from natstui.config import Connection, Secret
-from natstui.errors import ConnectionFailed, RequestTimedOut, ServerGone
+from natstui.errors import ConnectionFailed, ConnectionLost, RequestTimedOut
 from natstui.jetstream.connection import nats_client
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.failures import explain_loss
@@ -55,7 +55,7 @@ async def message_count(client: Client, stream: str) -> int:
 async def fill(client: Client, stream: str, count: int) -> None:
     await client.request(f"STREAM.CREATE.{stream}", {"name": stream, "subjects": [stream]})
     for _ in range(count):
-        await client.ask(stream, b"x")
+        await client.request_subject(stream, b"x")
 
 
 async def test_a_killed_server_is_noticed_at_once_and_found_again(nats_server: Broker) -> None:
@@ -71,8 +71,8 @@ async def test_a_killed_server_is_noticed_at_once_and_found_again(nats_server: B
 @pytest.fixture
 def soon_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take a server that is silent for two seconds for frozen."""
-    monkeypatch.setattr(nats_client, "_LOOK_S", 0.25)
-    monkeypatch.setattr(nats_client, "_SHORTEST_STALE_S", 2.0)
+    monkeypatch.setattr(nats_client, "_CHECK_INTERVAL_S", 0.25)
+    monkeypatch.setattr(nats_client, "_MIN_STALE_S", 2.0)
 
 
 @pytest.mark.usefixtures("soon_stale")
@@ -82,7 +82,9 @@ async def test_a_frozen_server_is_noticed_and_found_again(nats_server: Broker) -
         open_request = asyncio.create_task(client.request("INFO", timeout_s=60))
         assert await until(lambda: changes[-1].state == "reconnecting") < 20
         assert changes[-1].reason == "the server does not reply any more"
-        with pytest.raises(ServerGone, match="the connection was lost before the reply arrived"):
+        with pytest.raises(
+            ConnectionLost, match="the connection was lost before the reply arrived"
+        ):
             await open_request
         nats_server.thaw()
         await until(lambda: changes[-1].state == "connected", within_s=LONG_S)
@@ -94,7 +96,7 @@ async def test_a_purge_in_an_outage_is_refused_and_never_runs_later(nats_server:
         await fill(client, "S", 5)
         nats_server.stop()
         await until(lambda: changes[-1].state == "reconnecting")
-        with pytest.raises(ServerGone):
+        with pytest.raises(ConnectionLost):
             await client.request("STREAM.PURGE.S")
         nats_server.start()
         await until(lambda: changes[-1].state == "connected")

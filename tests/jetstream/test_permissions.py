@@ -19,7 +19,7 @@ from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.browse import browse
 from natstui.jetstream.messages.pull import pull_next
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.live.permissions import READING, may_publish
+from natstui.model.live.permissions import READ_VERBS, may_publish
 from natstui.model.records.messages import BrowseMessages, PullNext
 from natstui.model.records.record import LinkChanged
 from tests.jetstream.accounts import MONITOR
@@ -54,7 +54,7 @@ async def test_a_least_privilege_user_reads_everything(nats_server_factory: Fact
         assert await monitor.request(verb)
     assert monitor.link.account == "APP"
     permitted = await monitor.permissions()
-    assert all(may_publish(permitted, f"$JS.API.{verb}") for verb in READING)
+    assert all(may_publish(permitted, f"$JS.API.{verb}") for verb in READ_VERBS)
     assert not may_publish(permitted, "$JS.API.STREAM.PURGE.*")
     await monitor.close()
 
@@ -152,7 +152,7 @@ async def test_a_server_without_jetstream_is_connected_and_says_so(
 async def test_jetstream_that_is_enabled_later_is_noticed(
     nats_server_factory: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "_ASK_AGAIN_S", 0.5)
+    monkeypatch.setattr(link, "_IDENTITY_RETRY_S", 0.5)
     without = (
         "server_name: server1\naccounts { A: { users: [ { user: plain, password: plain } ] } }\n"
     )
@@ -200,5 +200,5 @@ async def test_a_subject_or_payload_that_cannot_be_sent_is_refused_here(
     with pytest.raises(RequestFailed, match="not valid"):
         await client.request("STREAM.INFO.with space")
     with pytest.raises(RequestFailed, match="bytes are more than"):
-        await client.ask("big", b"x" * 2_000_000)
+        await client.request_subject("big", b"x" * 2_000_000)
     await client.close()

@@ -10,10 +10,10 @@ import pytest
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.polling.budget.allowance import Budget
-from natstui.jetstream.polling.budget.asking import PollingApi, RequestLimiter
+from natstui.jetstream.polling.budget.requests import PollingApi, RequestLimiter
 from natstui.jetstream.polling.budget.shares import SERVER_SHARE
 from natstui.jetstream.polling.poller import poll
-from natstui.jetstream.polling.sweep import rest_s
+from natstui.jetstream.polling.sweep import turn_interval_s
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from tests.accounts import Account
@@ -57,7 +57,7 @@ async def test_everything_is_seen_at_once_and_then_little_is_asked(nats_server: 
                 last = (await api(polled.client, "INFO"))["api"]["total"]
         elapsed_s = time.monotonic() - started_s
     assert len(polled.state.streams) == MANY_COUNT
-    turns_count = 2 + elapsed_s / rest_s(MANY_COUNT, LEAST_LIST_S, SERVER_SHARE)
+    turns_count = 2 + elapsed_s / turn_interval_s(MANY_COUNT, LEAST_LIST_S, SERVER_SHARE)
     polls_count = sum(isinstance(record, Snapshot) for record in polled.records)
     assert last - before < MANY_COUNT * turns_count + 8 * polls_count
 
@@ -124,8 +124,8 @@ async def test_what_is_in_view_or_preferred_is_in_every_poll_and_the_rest_takes_
     await near.close()
     async with polling(nats_server.url) as polled:
         in_view, preferred = {("S020", "C"), ("S299", "C")}, ("S033", "C")
-        polled.control.look_at((), tuple(sorted(in_view)))
-        polled.control.prefer(frozenset({preferred}))
+        polled.control.set_visible((), tuple(sorted(in_view)))
+        polled.control.set_preferred(frozenset({preferred}))
         await polled.until(Snapshot, lambda _: len(polled.state.consumers) == MANY_COUNT)
         others: set[str] = set()
         for _ in range(6):
@@ -144,7 +144,7 @@ async def test_the_limiter_lets_no_second_hold_more_than_its_budget() -> None:
     limiter = RequestLimiter(10)
     passed_at_s = []
     for _ in range(12):
-        await limiter.pass_one()
+        await limiter.wait_for_turn()
         passed_at_s.append(time.monotonic())
     for early, late in zip(passed_at_s, passed_at_s[10:], strict=False):
         assert late - early > 0.99

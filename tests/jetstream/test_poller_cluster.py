@@ -98,7 +98,7 @@ async def test_consumers_of_a_stopped_node_do_not_stop_the_reading_of_others(
             of_node.setdefault(info["cluster"]["leader"], set()).add(("R3", name))
         stopped = next(iter(of_node.keys() - {leader, connected}))
         await polled.until(Snapshot, lambda s: of_node[stopped] <= _names(s))
-        polled.control.look_at((), (("R3", "C"),))
+        polled.control.set_visible((), (("R3", "C"),))
         await asyncio.to_thread(nats_cluster.node(stopped).stop)
         # From now on each request for one of them gets an error.
         await polled.until(

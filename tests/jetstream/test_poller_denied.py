@@ -8,7 +8,7 @@ from collections.abc import Callable
 import nats
 import pytest
 
-from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.events.subscriptions import read_events
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Record, Unavailable
@@ -71,8 +71,8 @@ async def test_a_least_privilege_user_sees_everything_but_the_age_of_the_next_me
     server = nats_server_factory(_config(LEAST, HEARD))
     await _fill(server, "S")
     async with polling(server.url, **WHO) as polled:
-        polled.control.look_at((), (("S", "C"),))
-        events = asyncio.create_task(listen(polled.client, polled))
+        polled.control.set_visible((), (("S", "C"),))
+        events = asyncio.create_task(read_events(polled.client, polled))
         for _ in range(3):
             snapshot = await polled.until(Snapshot, lambda s: s.consumers_complete)
         (row,) = rows(snapshot.consumers)
@@ -120,7 +120,7 @@ async def test_denied_announcements_are_told_with_their_subject(
             def add(self, record: Record) -> None:
                 heard.append(record)
 
-        events = asyncio.create_task(listen(polled.client, Ears()))
+        events = asyncio.create_task(read_events(polled.client, Ears()))
         async with asyncio.timeout(60):
             while len(heard) < 2:
                 await asyncio.sleep(0.02)

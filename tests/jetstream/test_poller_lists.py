@@ -16,16 +16,16 @@ from natstui.clock import steady_s
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.polling import consumers, poller, streams
-from natstui.jetstream.polling.availability import Availability
-from natstui.jetstream.polling.budget import asking
+from natstui.jetstream.polling.availability import RequestAvailability
+from natstui.jetstream.polling.budget import requests as budget_requests
 from natstui.jetstream.polling.budget.allowance import Allowance
-from natstui.jetstream.polling.budget.asking import PollingApi
-from natstui.jetstream.polling.bulk.reading import NO_TURN, BulkTurn
-from natstui.jetstream.polling.consumers import ConsumerReading
+from natstui.jetstream.polling.budget.requests import PollingApi
+from natstui.jetstream.polling.bulk.poller import NO_BULK_ROWS, BulkRows
+from natstui.jetstream.polling.consumers import ConsumerPoller
 from natstui.jetstream.polling.control import PollControl
-from natstui.jetstream.polling.questions import Patience
+from natstui.jetstream.polling.open_requests import WaitBudget
 from natstui.jetstream.polling.server_clock import ServerClocks
-from natstui.jetstream.polling.streams import StreamReading
+from natstui.jetstream.polling.streams import StreamPoller
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured, Restored, Unavailable
@@ -158,9 +158,9 @@ async def test_a_consumer_deleted_between_count_and_list_is_not_called_away_for_
 ) -> None:
     client = await connect(Connection(servers=(nats_server.url,)))
     polled = Polled(client)
-    requests, none = PollingApi(client, None), Availability(polled)
-    streams = StreamReading(requests, none, ServerClocks(), Polled(client))
-    consumers = ConsumerReading(requests, none, ServerClocks())
+    requests, none = PollingApi(client, None), RequestAvailability(polled)
+    streams = StreamPoller(requests, none, ServerClocks(), Polled(client))
+    consumers = ConsumerPoller(requests, none, ServerClocks())
     allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
 
     async def count() -> None:
@@ -169,14 +169,14 @@ async def test_a_consumer_deleted_between_count_and_list_is_not_called_away_for_
             while True:
                 requests.begin_poll()
                 seen = await streams.read(
-                    allowed, (), Patience(30.0, 30.0), 1, has_no_consumers=False
+                    allowed, (), WaitBudget(30.0, 30.0), 1, has_no_consumers=False
                 )
                 if seen.complete:
                     break
-        consumers.follow(streams.rows, {})
+        consumers.update_streams(streams.rows, {})
 
     async def unlisted() -> dict[str, int]:
-        return (await consumers.read(allowed, PollControl(), Patience(30.0, 30.0))).unlisted
+        return (await consumers.read(allowed, PollControl(), WaitBudget(30.0, 30.0))).unlisted
 
     await _stream(client, "S")
     await _consumer(client, "S", "C")
@@ -211,20 +211,20 @@ async def test_a_list_that_failed_is_due_after_its_pause_though_bulk_replies_bri
     await client.nc.subscribe("$JS.API.STREAM.LIST", cb=reply)
     await client.nc.subscribe("$JS.API.STREAM.INFO.S", cb=reply_with_one)
     requests, polled = PollingApi(client, None), Polled(client)
-    streams = StreamReading(requests, Availability(polled), ServerClocks(), polled)
-    bulk = BulkTurn(lists_streams=True)
+    streams = StreamPoller(requests, RequestAvailability(polled), ServerClocks(), polled)
+    bulk = BulkRows(lists_streams=True)
     async with asyncio.timeout(15):
         while replies:
             requests.begin_poll()
             allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
             await streams.read(
-                allowed, (), Patience(5.0, 5.0), 1, has_no_consumers=True,
-                bulk=bulk if len(replies) == 1 else NO_TURN,
+                allowed, (), WaitBudget(5.0, 5.0), 1, has_no_consumers=True,
+                bulk=bulk if len(replies) == 1 else NO_BULK_ROWS,
             )  # fmt: skip
             await asyncio.sleep(0.05)
     # A server counts the consumers that it holds: those of silent servers are not gone.
     held = copy.deepcopy(streams.rows["S"])
-    held.asked_mono_us += 1_000_000
+    held.requested_mono_us += 1_000_000
     created_again = copy.deepcopy(held)
     created_again.created = "2026-01-02T00:00:00Z"
     streams.rows["S"].state.consumer_count = 5
@@ -233,9 +233,9 @@ async def test_a_list_that_failed_is_due_after_its_pause_though_bulk_replies_bri
     for row, consumers_count in ((held, 5), (created_again, 2)):
         requests.begin_poll()
         await streams.read(
-            Allowance(requests, 1000, steady_s() + 60, 1.0), (), Patience(5.0, 5.0), 1,
+            Allowance(requests, 1000, steady_s() + 60, 1.0), (), WaitBudget(5.0, 5.0), 1,
             has_no_consumers=True,
-            bulk=BulkTurn(streams=(copy.deepcopy(row),), complete=True, misses_consumers=True),
+            bulk=BulkRows(streams=(copy.deepcopy(row),), complete=True, misses_consumers=True),
         )  # fmt: skip
         assert streams.rows["S"].state.consumer_count == consumers_count
     await client.close()
@@ -259,12 +259,12 @@ async def test_an_info_about_another_stream_than_was_asked_for_is_refused(
     await client.nc.subscribe("$JS.API.STREAM.LIST", cb=reply)
     await client.nc.subscribe("$JS.API.STREAM.INFO.S", cb=reply_with_another)
     requests, polled = PollingApi(client, None), Polled(client)
-    streams = StreamReading(requests, Availability(polled), ServerClocks(), polled)
+    streams = StreamPoller(requests, RequestAvailability(polled), ServerClocks(), polled)
     async with asyncio.timeout(15):
         while not any(isinstance(record, Unavailable) for record in polled.records):
             requests.begin_poll()
             allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
-            await streams.read(allowed, (), Patience(5.0, 5.0), 1, has_no_consumers=True)
+            await streams.read(allowed, (), WaitBudget(5.0, 5.0), 1, has_no_consumers=True)
             await asyncio.sleep(0.05)
     troubles = [record for record in polled.records if isinstance(record, Unavailable)]
     reason = "STREAM.INFO.S: the server's reply is about 'T'"
@@ -298,7 +298,7 @@ async def test_a_stream_is_missing_if_its_leader_refuses_and_not_if_nobody_answe
     await client.nc.subscribe("$JS.API.STREAM.LIST", cb=reply_once)
     await client.nc.subscribe("$JS.API.STREAM.INFO.S", cb=refuse)
     requests, polled = PollingApi(client, None), Polled(client)
-    streams = StreamReading(requests, Availability(polled), ServerClocks(), polled)
+    streams = StreamPoller(requests, RequestAvailability(polled), ServerClocks(), polled)
     async with asyncio.timeout(30):
         # The second time it is requested only after the first has failed.
         while refusals < 2:
@@ -306,7 +306,7 @@ async def test_a_stream_is_missing_if_its_leader_refuses_and_not_if_nobody_answe
             await client.nc.flush()
             allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
             seen = await streams.read(
-                allowed, ("S",), Patience(0.1, 0.1), 1, has_no_consumers=True
+                allowed, ("S",), WaitBudget(0.1, 0.1), 1, has_no_consumers=True
             )
             await asyncio.sleep(0.02)
     assert streams.missing == seen.missing == ({"S"} if is_refused else set())
@@ -360,7 +360,7 @@ async def test_in_a_cluster_without_a_meta_leader_streams_are_read_and_a_lost_li
         await polled.until(Snapshot, lambda it: it.account is not None)
         # The next list gets no reply, and what was asked of the meta leader later does.
         replies["STREAM.LIST"] = None
-        monkeypatch.setattr(streams, "_DELAYED_S", 0.3)
+        monkeypatch.setattr(streams, "_MAX_LIST_DELAY_S", 0.3)
         replies["INFO"] = {**_ACCOUNT, "streams": 2}
         await polled.until(Snapshot, lambda it: not it.streams_complete)
         other = {**empty, "config": {**empty["config"], "name": "T"}}
@@ -402,7 +402,7 @@ async def test_missing_consumers_are_asked_for_until_they_answer_again(
             await polled.until(Snapshot, lambda it: set(it.unreachable_consumers) == both)
         # One answers: the other, asked for before it in vain, is still away.
         replies["CONSUMER.INFO.S.C"] = rows_by_name["C"]
-        polled.control.look_at((), (("S", "C"),))
+        polled.control.set_visible((), (("S", "C"),))
         enough = requests_counts["CONSUMER.INFO.S.D"] + 4
         while requests_counts["CONSUMER.INFO.S.D"] < enough:
             await polled.until(Snapshot)
@@ -435,10 +435,10 @@ async def test_an_answer_that_was_asked_for_ahead_long_ago_is_asked_for_again(
     await client.nc.subscribe("$JS.API.ANY", cb=reply)
     requests = PollingApi(client, None)
     for ahead_s, sent_count, wanted in ((30.0, 1, 1), (0.0, 2, 3)):
-        monkeypatch.setattr(asking, "_AHEAD_S", ahead_s)
-        requests.ask_ahead("ANY", None)
+        monkeypatch.setattr(budget_requests, "_AHEAD_S", ahead_s)
+        requests.request_ahead("ANY", None)
         async with asyncio.timeout(30):
             while replies_count < sent_count:
                 await asyncio.sleep(0.01)
-        assert json.loads((await requests.answer("ANY")).data) == wanted
+        assert json.loads((await requests.request_timed("ANY")).data) == wanted
     await client.close()

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.jetstream.connection.client import Answer
+from natstui.jetstream.connection.client import TimedReply
 from natstui.jetstream.connection.transport import Arrival
-from natstui.jetstream.polling.budget.asking import LinkThroughput
+from natstui.jetstream.polling.budget.requests import LinkThroughput
 from natstui.jetstream.polling.budget.shares import (
     FIRST_VIEW_WORK_S,
-    MOST_OPEN_COUNT,
+    MAX_OPEN_COUNT,
     Share,
     Window,
     WorkMeter,
 )
-from natstui.jetstream.polling.sweep import MOVING_S, REST_S, SweepOrder, rest_s
+from natstui.jetstream.polling.sweep import (
+    ACTIVE_TURN_INTERVAL_S,
+    MAX_TURN_INTERVAL_S,
+    SweepOrder,
+    turn_interval_s,
+)
 from tests.jetstream.stream_rows import stream_row
 
 SHARE = 0.05
@@ -85,102 +90,106 @@ def test_the_window_doubles_until_answers_are_slow_and_then_grows_by_one() -> No
     window, counts, now_s = Window(), [], 0.0
     for _ in range(4):
         counts.append(window.count)
-        asked_s = now_s
+        requested_s = now_s
         now_s += 0.001
         for _ in range(window.count):
-            window.answered(0.001, 0.001, asked_s, now_s)
+            window.record_reply(0.001, 0.001, requested_s, now_s)
     assert counts == [1, 2, 4, 8]
-    for _ in range(MOST_OPEN_COUNT):
-        window.answered(0.001, 0.001, now_s, now_s)
-    assert window.count == MOST_OPEN_COUNT
-    asked_s = now_s
-    for _ in range(MOST_OPEN_COUNT):
+    for _ in range(MAX_OPEN_COUNT):
+        window.record_reply(0.001, 0.001, now_s, now_s)
+    assert window.count == MAX_OPEN_COUNT
+    requested_s = now_s
+    for _ in range(MAX_OPEN_COUNT):
         now_s += 0.1
-        window.answered(0.5, 0.001, asked_s, now_s)
-    assert window.count == MOST_OPEN_COUNT // 2, "answers to one round halve it once"
-    before_count, asked_s = window.count, now_s
+        window.record_reply(0.5, 0.001, requested_s, now_s)
+    assert window.count == MAX_OPEN_COUNT // 2, "answers to one round halve it once"
+    before_count, requested_s = window.count, now_s
     for _ in range(before_count):
-        window.answered(0.001, 0.001, asked_s, now_s)
+        window.record_reply(0.001, 0.001, requested_s, now_s)
     assert window.count == before_count + 1 or window.count == before_count
 
 
 def test_one_request_is_open_at_once_where_answers_fill_the_link() -> None:
     window, now_s = Window(), 0.0
     for _ in range(30):
-        asked_s = now_s
+        requested_s = now_s
         now_s += 0.2 * window.count
         # Each answer waits until those before it were carried.
-        window.answered(0.2 * (window.count - 1) + 0.05, 0.05, asked_s, now_s)
+        window.record_reply(0.2 * (window.count - 1) + 0.05, 0.05, requested_s, now_s)
     assert window.count <= 2
 
 
 def order_of(count: int) -> SweepOrder:
     order = SweepOrder()
-    order.follow({f"S{n}": stream_row(f"S{n}", last_seq=1) for n in range(count)}, ())
+    order.update_streams({f"S{n}": stream_row(f"S{n}", last_seq=1) for n in range(count)}, ())
     return order
 
 
 def test_streams_whose_turn_never_came_come_first_and_then_preferred_ones() -> None:
     order = order_of(4)
-    assert order.due(0.0, REST_S, set()) == ["S0", "S1", "S2", "S3"]
+    assert order.find_due(0.0, MAX_TURN_INTERVAL_S, set()) == ["S0", "S1", "S2", "S3"]
     for name in ("S0", "S1", "S3"):
-        order.done(name, 0.0)
-    assert order.due(1.0, REST_S, {"S1"}) == ["S2", "S1"]
+        order.end_turn(name, 0.0)
+    assert order.find_due(1.0, MAX_TURN_INTERVAL_S, {"S1"}) == ["S2", "S1"]
     assert order.unlisted_count == 1
 
 
 def test_a_stream_that_moves_has_its_turn_earlier_and_none_waits_for_ever() -> None:
     order = order_of(3)
     for name in ("S0", "S1", "S2"):
-        order.done(name, 0.0)
-    order.moved("S1", 1)
-    order.moved("S1", 2)
-    assert order.due(MOVING_S - 0.1, REST_S, set()) == []
-    assert order.due(MOVING_S, REST_S, set()) == ["S1"]
-    order.done("S1", 2.5 * REST_S - MOVING_S)
-    order.done("S2", 1.5 * REST_S)
-    assert order.due(2.5 * REST_S, REST_S, set()) == ["S0", "S1", "S2"]
+        order.end_turn(name, 0.0)
+    order.store_progress("S1", 1)
+    order.store_progress("S1", 2)
+    assert order.find_due(ACTIVE_TURN_INTERVAL_S - 0.1, MAX_TURN_INTERVAL_S, set()) == []
+    assert order.find_due(ACTIVE_TURN_INTERVAL_S, MAX_TURN_INTERVAL_S, set()) == ["S1"]
+    order.end_turn("S1", 2.5 * MAX_TURN_INTERVAL_S - ACTIVE_TURN_INTERVAL_S)
+    order.end_turn("S2", 1.5 * MAX_TURN_INTERVAL_S)
+    assert order.find_due(2.5 * MAX_TURN_INTERVAL_S, MAX_TURN_INTERVAL_S, set()) == [
+        "S0",
+        "S1",
+        "S2",
+    ]
 
 
 def test_streams_that_were_first_seen_all_at_once_are_seen_again_one_after_the_other() -> None:
-    order, polls_count = order_of(900), round(REST_S)
+    order, polls_count = order_of(900), round(MAX_TURN_INTERVAL_S)
     for number in range(900):
-        order.done(f"S{number}", 0.0)
+        order.end_turn(f"S{number}", 0.0)
     turns, oldest_s = [], 0.0
     listed_at_s = dict.fromkeys((f"S{number}" for number in range(900)), 0.0)
     for second in range(1, 5 * polls_count):
-        due = order.due(float(second), REST_S, (), 1.0)
+        due = order.find_due(float(second), MAX_TURN_INTERVAL_S, (), 1.0)
         turns.append(len(due))
         for name in due:
             oldest_s = max(oldest_s, second - listed_at_s[name])
             listed_at_s[name] = float(second)
-            order.done(name, float(second))
-    assert oldest_s <= REST_S
+            order.end_turn(name, float(second))
+    assert oldest_s <= MAX_TURN_INTERVAL_S
     # From the second round on, each poll has the same part of the work.
-    assert max(turns[2 * polls_count :]) <= 1.2 * 900 / REST_S, turns
+    assert max(turns[2 * polls_count :]) <= 1.2 * 900 / MAX_TURN_INTERVAL_S, turns
 
 
 def test_a_stream_that_stores_a_message_counts_as_moving() -> None:
     order = order_of(2)
-    order.done("S0", 0.0)
-    order.done("S1", 0.0)
-    order.follow({f"S{n}": stream_row(f"S{n}", last_seq=1 + n) for n in range(2)}, ())
-    assert order.due(MOVING_S, REST_S, set()) == ["S1"]
+    order.end_turn("S0", 0.0)
+    order.end_turn("S1", 0.0)
+    order.update_streams({f"S{n}": stream_row(f"S{n}", last_seq=1 + n) for n in range(2)}, ())
+    assert order.find_due(ACTIVE_TURN_INTERVAL_S, MAX_TURN_INTERVAL_S, set()) == ["S1"]
 
 
 def test_few_streams_are_listed_in_every_poll_and_thousands_within_the_rest() -> None:
-    assert rest_s(100, 0.000_140, SHARE) < 1.0
-    assert 1.0 < rest_s(800, 0.000_140, SHARE) < REST_S
-    assert rest_s(2_000, 0.000_140, SHARE) == REST_S
+    assert turn_interval_s(100, 0.000_140, SHARE) < 1.0
+    assert 1.0 < turn_interval_s(800, 0.000_140, SHARE) < MAX_TURN_INTERVAL_S
+    assert turn_interval_s(2_000, 0.000_140, SHARE) == MAX_TURN_INTERVAL_S
 
 
-def answer_of(size_bytes: int, asked_us: int, began_us: int, ended_us: int) -> Answer:
+def answer_of(size_bytes: int, requested_us: int, began_us: int, ended_us: int) -> TimedReply:
     """An answer of which the first hundred bytes came at first; we computed nothing meanwhile."""
-    return Answer(
+    return TimedReply(
         b"x" * size_bytes,
-        asked_us,
+        requested_us,
         Arrival(
-            silent_since_mono_us=asked_us,
+            silent_since_mono_us=requested_us,
             began_mono_us=began_us,
             ended_mono_us=ended_us,
             read_bytes=100,
@@ -195,15 +204,17 @@ def answer_of(size_bytes: int, asked_us: int, began_us: int, ended_us: int) -> A
 
 def test_a_link_is_not_slow_where_only_the_process_waits_between_two_reads() -> None:
     speed = LinkThroughput()
-    for asked_us in (0, 10_000, 20_000):
-        speed.add_reply(answer_of(2_600, asked_us, asked_us + 1_000, asked_us + 6_000))
+    for requested_us in (0, 10_000, 20_000):
+        speed.add_reply(answer_of(2_600, requested_us, requested_us + 1_000, requested_us + 6_000))
     assert speed.usual_bytes_per_s == 500_000
     # Pages that came in one piece cannot be measured so; but they came within 10 ms.
     speed.add_reply(answer_of(100_000, 100_000, 110_000, 110_000))
-    speed.carried(200_000, 0.01)
-    assert speed.usual_bytes_per_s == speed.most_bytes_per_s == 20_000_000
+    speed.raise_to(200_000, 0.01)
+    assert speed.usual_bytes_per_s == speed.max_bytes_per_s == 20_000_000
     # A link that has become slow is seen to be slow.
-    for asked_us in (200_000, 600_000, 1_000_000):
-        speed.add_reply(answer_of(20_100, asked_us, asked_us + 1_000, asked_us + 201_000))
-        speed.carried(20_100, 0.201)
-    assert speed.usual_bytes_per_s == speed.most_bytes_per_s == 100_000
+    for requested_us in (200_000, 600_000, 1_000_000):
+        speed.add_reply(
+            answer_of(20_100, requested_us, requested_us + 1_000, requested_us + 201_000)
+        )
+        speed.raise_to(20_100, 0.201)
+    assert speed.usual_bytes_per_s == speed.max_bytes_per_s == 100_000

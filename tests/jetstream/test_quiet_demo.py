@@ -8,11 +8,11 @@ import pytest
 
 from natstui.config import Connection
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.events.subscriptions import read_events
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.testbed.shop.assets import CONSUMERS, STREAMS
-from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.live.state import State
 from natstui.model.records.record import Record
 from tests.jetstream.demo_watch import PATIENCE_S, headless_demo
@@ -40,8 +40,8 @@ class Judge:
         self.told: dict[tuple[str, str], str] = {}
 
     def add(self, record: Record) -> None:
-        self.state = judged_after(self.state, record)
-        for one in self.state.findings.open():
+        self.state = apply_and_evaluate(self.state, record)
+        for one in self.state.findings.list_open():
             if one.entity.stream:
                 self.told[one.entity.text, one.kind.code] = one.text
 
@@ -51,7 +51,7 @@ async def test_the_healthy_half_of_the_demo_raises_nothing_and_the_other_half_do
     with headless_demo() as (_, url):
         client = await connect(Connection(servers=(url,)))
         watching = [
-            asyncio.create_task(listen(client, judge)),
+            asyncio.create_task(read_events(client, judge)),
             asyncio.create_task(poll(client, PollControl(1.0), judge)),
         ]
         try:

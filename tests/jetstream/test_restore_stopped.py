@@ -18,13 +18,13 @@ from natstui.jetstream.connection.writer import Config, Writer
 from natstui.jetstream.managing.backup import back_up_stream
 from natstui.jetstream.managing.backup_folder import read_backup
 from natstui.jetstream.managing.restore import (
-    MARK,
+    RESTORE_MARK,
     RestoredStream,
     RestoreRequest,
-    _removed,
+    _remove_remains,
     restore_stream,
 )
-from natstui.jetstream.managing.snapshot import Pace, to_its_end
+from natstui.jetstream.managing.snapshot import Pace, finish_uninterrupted
 from natstui.jetstream.testbed.broker import Broker
 from tests.jetstream.flushing import flushed
 
@@ -59,7 +59,7 @@ async def test_a_restore_stopped_after_its_last_byte_leaves_all_of_the_stream_or
             assert entry.outcome == "done"
         assert bool(done) == (found is not None)
         if found is not None:
-            assert MARK not in (found["config"].get("metadata") or {})
+            assert RESTORE_MARK not in (found["config"].get("metadata") or {})
             assert found["state"]["messages"] == _MESSAGES_COUNT
             await client.request("STREAM.DELETE.S")
     assert seen == {"nothing", "whole"}
@@ -73,22 +73,24 @@ async def test_what_clients_published_to_a_stream_that_is_restored_already_stays
     client = await connect(Connection(servers=(nats_server.url,)))
     await _backed_up(nats_server.url, client, tmp_path / "kept", 10)
     backup = read_backup(tmp_path / "kept")
-    marked = {**backup.config, "metadata": {MARK: "now"}}
+    marked = {**backup.config, "metadata": {RESTORE_MARK: "now"}}
     await client.request("STREAM.CREATE.S", marked)
     nc = await nats.connect(nats_server.url)
     for number in range(12):
         await nc.jetstream().publish(f"s.{number}", b"x")
     with pytest.raises(Conflict, match=r"stays on the server.* published 2 messages to it"):
-        await _removed(client, marked, backup)
+        await _remove_remains(client, marked, backup)
     assert (await _info(client) or {})["state"]["messages"] == 12
     await nc.jetstream().delete_stream("S")
     await client.request("STREAM.CREATE.S", marked)
-    assert await _removed(client, marked, backup) == "the part restored until then was removed"
+    assert (
+        await _remove_remains(client, marked, backup) == "the part restored until then was removed"
+    )
     assert await _info(client) is None
     # Without the mark it is not what was restored.
     await client.request("STREAM.CREATE.S", backup.config)
     theirs = "somebody else created the stream S that is on the server: it stays"
-    assert await _removed(client, marked, backup) == theirs
+    assert await _remove_remains(client, marked, backup) == theirs
     assert await _info(client) is not None
     await nc.close()
     await client.close()
@@ -107,7 +109,7 @@ async def test_who_wants_to_leave_waits_for_the_end_but_not_for_ever() -> None:
         (60.0, 60.0, 2, []),
     ):
         ended.clear()
-        task = asyncio.create_task(to_its_end(work(lasts_s), "no reply yet", leaving_s))
+        task = asyncio.create_task(finish_uninterrupted(work(lasts_s), "no reply yet", leaving_s))
         for _ in range(cancels_count):
             await asyncio.sleep(0.05)
             task.cancel()
@@ -123,7 +125,7 @@ async def test_what_failed_while_somebody_wanted_to_leave_is_told() -> None:
         await asyncio.sleep(0.1)
         raise RequestFailed("not as it was")
 
-    task = asyncio.create_task(to_its_end(work(), "no reply yet"))
+    task = asyncio.create_task(finish_uninterrupted(work(), "no reply yet"))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(RequestFailed, match="not as it was"):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from natstui.jetstream.polling.decode.streams import StreamRow, read_stream
-from natstui.jetstream.polling.rollbacks import ROLLED_BACK, Rollbacks
+from natstui.jetstream.polling.rollbacks import ROLLED_BACK, RollbackDetector
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Advisory, Record
@@ -65,7 +65,7 @@ def _row(at_s: float, last_seq: int, created: str = "2026-11-20T12:00:00Z") -> S
 
 def _told(*rows: StreamRow) -> list[str]:
     kept = _Kept()
-    rollbacks, newest = Rollbacks(kept), None
+    rollbacks, newest = RollbackDetector(kept), None
     for row in rows:
         if rollbacks.accept(newest, row):
             newest = row if newest is None else max(newest, row, key=lambda r: r.sampled_mono_us)
@@ -88,7 +88,7 @@ def test_a_memory_stream_that_a_restart_emptied_is_told_at_once() -> None:
 
 
 def test_what_a_frozen_leader_still_says_is_left_out() -> None:
-    rollbacks, ahead = Rollbacks(_Kept()), _row(1, 100)
+    rollbacks, ahead = RollbackDetector(_Kept()), _row(1, 100)
     assert not rollbacks.accept(ahead, _row(2, 90))
     assert rollbacks.accept(ahead, _row(3, 100)) and rollbacks.accept(ahead, _row(7, 90))
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
-from natstui.errors import Conflict, NotFound, OutcomeUnknown, Refused, RequestFailed
+from natstui.errors import ActionRefused, Conflict, NotFound, OutcomeUnknown, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.messages.publish import publish, request_reply
-from natstui.jetstream.messages.pull import answer, pull_identified, pull_next
+from natstui.jetstream.messages.pull import pull_identified, pull_next, send_ack
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.journal import entry_text
 from natstui.model.records.messages import (
@@ -43,7 +43,9 @@ def pulled(session: AdminSession) -> PulledMessage:
 
 
 def answered(session: AdminSession, message: PulledMessage, how: Answer, **words: Any) -> str:
-    return session.run(answer(session.writer, AnswerMessage(1, "C", message.reply, how, **words)))
+    return session.run(
+        send_ack(session.writer, AnswerMessage(1, "C", message.reply, how, **words))
+    )
 
 
 def messages(session: AdminSession) -> int:
@@ -168,9 +170,9 @@ def test_read_only_neither_publishes_nor_pulls_nor_answers(
             publish(session.writer, PublishMessage(1, "w.a", HELLO)),
             request_reply(session.writer, RequestReply(1, "echo", HELLO)),
             pull_next(session.writer, PullNext(1, "W", "C")),
-            answer(session.writer, AnswerMessage(1, "C", "$JS.ACK.W.C.1.1.1.1.0", "ack")),
+            send_ack(session.writer, AnswerMessage(1, "C", "$JS.ACK.W.C.1.1.1.1.0", "ack")),
         ):
-            with pytest.raises(Refused, match="read-only"):
+            with pytest.raises(ActionRefused, match="read-only"):
                 session.run(work)  # type: ignore[arg-type]
         assert messages(session) == 0
 

@@ -14,14 +14,14 @@ import pytest
 from natstui.config import Connection
 from natstui.config.connection import Secret
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.system import asking as system_asking
-from natstui.jetstream.system.asking import ServerRequests
+from natstui.jetstream.system import requests as system_requests
 from natstui.jetstream.system.connections import read_connections
+from natstui.jetstream.system.requests import ServerRequests
 from natstui.jetstream.system.servers import read_servers
-from natstui.jetstream.system.source import System
+from natstui.jetstream.system.source import SystemConnection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
-from natstui.model.clients.words import summary
+from natstui.model.clients.text import summary
 from natstui.model.servers.server import Servers, rates_between
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user
@@ -46,7 +46,7 @@ def of_cluster(cluster: Cluster, source: str) -> Connection:
 
 async def look(connection: Connection, times: int = 1) -> list[Servers]:
     """Look so many times."""
-    client, system = await connect(connection), System(connection)
+    client, system = await connect(connection), SystemConnection(connection)
     try:
         asking = ServerRequests(client)
         return [await read_servers(asking, system) for _ in range(times)]
@@ -156,7 +156,7 @@ async def a_plain_user_sees_the_own_account_and_is_told_what_would_tell_more(
 ) -> None:
     held = [await nats.connect(as_user(url, "app")) for url in nats_cluster.urls]
     connection = of_cluster(nats_cluster, "account")
-    client, system = await connect(connection), System(connection)
+    client, system = await connect(connection), SystemConnection(connection)
     asking = ServerRequests(client)
     first = await read_servers(asking, system)
     for _ in range(50):
@@ -182,7 +182,7 @@ async def a_plain_user_sees_the_own_account_and_is_told_what_would_tell_more(
 async def test_a_server_that_is_gone_is_named(nats_cluster: Cluster) -> None:
     for source in ("system", "monitoring"):
         connection = of_cluster(nats_cluster, source)
-        client, system = await connect(connection), System(connection)
+        client, system = await connect(connection), SystemConnection(connection)
         # The node that we are connected to stays.
         name = next(n.name for n in nats_cluster.nodes[::-1] if n.name != client.link.server_name)
         asking = ServerRequests(client)
@@ -220,12 +220,12 @@ async def another_account_is_no_system_account(nats_cluster: Cluster) -> None:
 async def test_nobody_else_is_waited_for_where_there_is_one_server(
     nats_server_factory: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(system_asking, "_QUIET_S", 120.0)
+    monkeypatch.setattr(system_requests, "_QUIET_S", 120.0)
     accounts = "accounts { SYS: { users: [ { user: sys, password: sys } ] } }\nsystem_account: SYS"
     server = nats_server_factory(accounts)
     client = await connect(Connection(servers=(server.url,), user="sys", password=Secret("sys")))
     async with asyncio.timeout(60):
         # Else the first question would take two minutes.
-        (answer,) = await ServerRequests(client).ask("$SYS.REQ.SERVER.PING.VARZ", {})
+        (answer,) = await ServerRequests(client).request_all("$SYS.REQ.SERVER.PING.VARZ", {})
     assert answer.server_id == client.nc.server_info["server_id"]
     await client.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from natstui.errors import RequestFailed
-from natstui.jetstream.system.servers import _of_system
+from natstui.jetstream.system.servers import _read_from_source
 from natstui.jetstream.system.source import CompleteSource
 from natstui.model.servers.server import Missing
 
@@ -19,7 +19,7 @@ async def test_what_one_request_cannot_tell_is_missing_and_the_rest_is_told() ->
             return []
         raise RequestFailed(f"{request}: no leader", code=503)
 
-    servers = await _of_system(CompleteSource("system", ask, ask, lambda _: ("n1",)), ())  # type: ignore[arg-type]
+    servers = await _read_from_source(CompleteSource("system", ask, ask, lambda _: ("n1",)), ())  # type: ignore[arg-type]
     assert requests == ["VARZ", "JSZ", "STATZ"]
     assert servers.silent == ("n1",)
     assert servers.missing == (

@@ -46,7 +46,7 @@ def asked(for_s: float | None) -> SilenceFinding:
 async def test_silences_of_others_are_heard_of_and_those_of_other_servers_are_not(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(silences, "_LOOK_S", 0.1)
+    monkeypatch.setattr(silences, "_CHECK_INTERVAL_S", 0.1)
     heard, journal = Heard(), Journal()
     ours = await connect(Connection(servers=(account.url,)))
     following = asyncio.create_task(follow_silences(ours, heard))
@@ -74,7 +74,7 @@ async def test_silences_of_others_are_heard_of_and_those_of_other_servers_are_no
 async def test_silences_around_a_damaged_line_are_kept_and_the_line_is_named(
     account: Account, damage: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(silences, "_LOOK_S", 0.1)
+    monkeypatch.setattr(silences, "_CHECK_INTERVAL_S", 0.1)
     heard, journal = Heard(), Journal()
     client = await connect(Connection(servers=(account.url,)))
     writer = Writer(client, journal)
@@ -102,7 +102,7 @@ async def test_silences_around_a_damaged_line_are_kept_and_the_line_is_named(
 async def test_a_silence_that_a_wrong_clock_ended_goes_on_by_the_right_one(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(silences, "_LOOK_S", 0.1)
+    monkeypatch.setattr(silences, "_CHECK_INTERVAL_S", 0.1)
     heard, journal, time_ns = Heard(), Journal(), time.time_ns
     client = await connect(Connection(servers=(account.url,)))
     Writer(client, journal).silence(asked(600))

@@ -47,7 +47,7 @@ async def test_an_answer_is_waited_for_while_its_bytes_come_and_no_ping_ends_the
     changes: list[LinkChanged] = []
     async with SlowLink(nats_server.url, STEADY).listening() as url:
         client = await connect(Connection(servers=(url,)), on_link=changes.append)
-        assert len((await client.ask("long", timeout_s=0.5)).data) == 180_000
+        assert len((await client.request_subject("long", timeout_s=0.5)).data) == 180_000
         assert [change.state for change in changes] == ["connected"]
         await client.close()
     await answering.close()
@@ -108,8 +108,8 @@ async def test_bytes_that_are_no_reply_extend_no_deadline(monkeypatch: pytest.Mo
         async with babbling(babble) as url:
             client = await connect(Connection(servers=(url,)))
             ends = await asyncio.gather(
-                client.ask("anything", timeout_s=0.5),
-                anext(client.answers("anything", b"", timeout_s=0.5)),
+                client.request_subject("anything", timeout_s=0.5),
+                anext(client.request_many("anything", b"", timeout_s=0.5)),
                 return_exceptions=True,
             )
             for end in ends:
@@ -132,7 +132,7 @@ async def test_messages_of_others_extend_a_deadline_for_a_limited_time(
     async with babbling(b"MSG other 1 1\r\nx\r\n") as url, asyncio.timeout(60):
         client = await connect(Connection(servers=(url,)))
         with pytest.raises(RequestTimedOut, match=r"within 0\.5 s"):
-            await client.ask("anything", timeout_s=0.5)
+            await client.request_subject("anything", timeout_s=0.5)
     await client.close()
 
 
@@ -148,8 +148,8 @@ async def test_an_answer_that_is_arriving_is_waited_for_longer_than_others(
     await answering.subscribe("long", cb=answer)
     async with SlowLink(nats_server.url, STEADY).listening() as url:
         client = await connect(Connection(servers=(url,)))
-        assert len((await client.ask("long", timeout_s=0.5)).data) == 36_000
-        replies = client.answers("long", b"", timeout_s=0.5)
+        assert len((await client.request_subject("long", timeout_s=0.5)).data) == 36_000
+        replies = client.request_many("long", b"", timeout_s=0.5)
         assert len((await anext(replies)).data) == 36_000
         await replies.aclose()
         await client.close()
@@ -159,10 +159,10 @@ async def test_an_answer_that_is_arriving_is_waited_for_longer_than_others(
 async def test_consumers_of_a_far_server_do_not_come_one_a_round_trip(
     nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(streams, "_REPLY_WAIT_S", 0.2)
     async with SlowLink(nats_server.url, FAR).listening() as url, polling(url) as polled:
         polled.control.set_interval(1.0)
-        polled.control.look_at(("S000",), ())
+        polled.control.set_visible(("S000",), ())
         near = await connect(Connection(servers=(nats_server.url,)))
         for number in range(FAR_COUNT):
             name = f"S{number:03}"
@@ -185,7 +185,7 @@ async def test_consumers_of_a_far_server_do_not_come_one_a_round_trip(
 async def test_rows_of_which_a_page_would_take_too_long_come_one_by_one(
     nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "_LONGEST_PAGE_S", 0.25)
+    monkeypatch.setattr(listing, "_MAX_PAGE_S", 0.25)
     near = await connect(Connection(servers=(nats_server.url,)))
     names = {f"S{number:03}" for number in range(LISTED_COUNT)}
     for name in names:

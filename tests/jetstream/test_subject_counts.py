@@ -11,7 +11,10 @@ from nats.aio.msg import Msg
 
 from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.connection.subject_counts import every_subject_count, read_subject_counts
+from natstui.jetstream.connection.subject_counts import (
+    read_all_subject_counts,
+    read_subject_counts,
+)
 from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account
 from tests.cli.test_core import connected
@@ -47,7 +50,7 @@ async def test_a_page_says_whether_it_is_all_and_the_next_begins_behind_it(
         last = await read_subject_counts(client, "S", "s.>", 6)
         assert (last.is_last, last.msgs) == (True, {"s.6": 6})
         asked.clear()
-        pages = [msgs async for msgs in every_subject_count(client, "S", "s.>")]
+        pages = [msgs async for msgs in read_all_subject_counts(client, "S", "s.>")]
         assert [len(msgs) for msgs in pages] == [3, 3, 1]
         assert pages[0] | pages[1] | pages[2] == every
         assert asked == [{"subjects_filter": "s.>", "offset": since} for since in (0, 3, 6)]
@@ -64,7 +67,7 @@ async def test_every_page_of_very_many_subjects_is_read(account: Account) -> Non
     assert (await read_subject_counts(client, "S", "s.7")).is_last
     every = {
         subject: count
-        async for msgs in every_subject_count(client, "S", ">")
+        async for msgs in read_all_subject_counts(client, "S", ">")
         for subject, count in msgs.items()
     }
     assert every == {f"s.{number}": 1 for number in range(1, COUNT + 1)}

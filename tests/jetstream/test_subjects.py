@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from natstui.jetstream.polling.subjects import (
-    FEWEST_POLLS,
-    SOON_S,
-    OpenSubjects,
-    Question,
-    next_due,
+    MIN_POLLS_COUNT,
+    SMALL_RECOUNT_S,
+    CountPlanner,
+    CountRequest,
+    find_next_due,
 )
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.evidence import SubjectsCounted
@@ -85,20 +85,20 @@ def _configured(
 
 def _wanted(configured: Configured, polls: list[tuple[dict[str, Any], dict[str, Any]]]) -> Any:
     """Return what is wanted after each poll: a stream and a consumer that differ from above."""
-    known, found = OpenSubjects(), []
+    known, found = CountPlanner(), []
     for number, (of_stream, of_consumer) in enumerate(polls):
         poll = snapshot(100 + number, [_STREAM | of_stream], [_CONSUMER | of_consumer])
-        found.append(list(known.wanted(poll, configured)))
+        found.append(list(known.find_requests(poll, configured)))
     return found
 
 
-_ALL = Question("S", EPOCH_US, ">", False)
+_ALL = CountRequest("S", EPOCH_US, ">", False)
 
 
 def test_a_work_queue_is_counted_after_three_polls_with_messages_of_no_consumer() -> None:
     work_queue = _configured(retention="workqueue")
     left = ({"stored_msgs": 5}, {"pending_msgs": 3})
-    assert _wanted(work_queue, [left] * (FEWEST_POLLS + 1)) == [[], [], [], [_ALL]]
+    assert _wanted(work_queue, [left] * (MIN_POLLS_COUNT + 1)) == [[], [], [], [_ALL]]
     owned = ({"stored_msgs": 5}, {"pending_msgs": 3, "ack_pending_msgs": 2})
     assert _wanted(work_queue, [owned] * 6) == [[]] * 6
     # What was stored between the polls may be what is missing in the older reply.
@@ -135,9 +135,9 @@ def test_limits_per_subject_and_objects_are_counted_and_very_many_subjects_are_n
 
 
 def test_a_stream_with_few_subjects_is_counted_again_sooner_and_the_oldest_count_first() -> None:
-    few, many = (Question(name, EPOCH_US, ">", False) for name in ("FEW", "MANY"))
-    assert next_due([many, few], {}, {"FEW"}, 100.0) == many
-    assert next_due([many, few], {many: 100.0}, {"FEW"}, 101.0) == few
+    few, many = (CountRequest(name, EPOCH_US, ">", False) for name in ("FEW", "MANY"))
+    assert find_next_due([many, few], {}, {"FEW"}, 100.0) == many
+    assert find_next_due([many, few], {many: 100.0}, {"FEW"}, 101.0) == few
     counted_s = {many: 100.0, few: 101.0}
-    assert next_due([many, few], counted_s, {"FEW"}, 110.0) is None
-    assert next_due([many, few], counted_s, {"FEW"}, 101.0 + SOON_S + 1) == few
+    assert find_next_due([many, few], counted_s, {"FEW"}, 110.0) is None
+    assert find_next_due([many, few], counted_s, {"FEW"}, 101.0 + SMALL_RECOUNT_S + 1) == few

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from natstui.errors import NotFound, Refused
-from natstui.jetstream.connection.storing import not_kept
+from natstui.errors import ActionRefused, NotFound
+from natstui.jetstream.connection.storing import count_not_kept
 from natstui.jetstream.messages.publish import publish
 from natstui.jetstream.messages.pull import pull_identified, pull_next, receiving_loss
 from natstui.model.assets.limits_loss import rolled_up_filters, stored_filters
@@ -76,7 +76,7 @@ def create(session: AdminSession, name: str, **config: Any) -> dict[str, Any]:
 
 def store(session: AdminSession, *subjects: str, headers: dict[str, str] | None = None) -> None:
     for subject in subjects:
-        reply = session.run(session.writer.client.ask(subject, b"x", headers=headers))
+        reply = session.run(session.writer.client.request_subject(subject, b"x", headers=headers))
         assert b"error" not in reply.data, reply.data
 
 
@@ -106,7 +106,7 @@ async def until_bound(session: AdminSession, stream: str, consumer: str) -> None
 
 def refused_text(session: AdminSession, headers: Sequence[tuple[str, str]], subject: str) -> str:
     command = PublishMessage(1, subject, X, tuple(headers))
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ActionRefused) as refused:
         session.run(publish(session.writer, command))
     return str(refused.value)
 
@@ -153,9 +153,11 @@ def test_what_a_stream_without_interest_does_not_keep_is_counted_beside_what_it_
         )  # fmt: skip
         store(session, "s.a", "s.a", "s.b")
         client = session.writer.client
-        missing = session.run(not_kept(client, "S", [(1, 3)], sent_msgs={"s.a": 2, "s.b": 1}))
+        missing = session.run(
+            count_not_kept(client, "S", [(1, 3)], sent_msgs={"s.a": 2, "s.b": 1})
+        )
         assert missing == (1, "S: interest retention, and no consumer of s.b")
-        assert session.run(not_kept(client, "S", [(1, 2)], sent_msgs={"s.a": 2})) is None
+        assert session.run(count_not_kept(client, "S", [(1, 2)], sent_msgs={"s.a": 2})) is None
 
 
 @pytest.mark.server
@@ -168,7 +170,7 @@ def test_what_a_transform_renames_is_kept_where_a_consumer_wants_its_new_subject
         create(session, "S", retention="interest", subject_transform=transform)
         consumer_info(session, filter_subject=stored)
         store(session, "s.a")
-        missing = session.run(not_kept(session.writer.client, "S", [(1, 1)], "s.a"))
+        missing = session.run(count_not_kept(session.writer.client, "S", [(1, 1)], "s.a"))
         assert (missing is None) is is_kept
         assert held_msgs(session, "S") == is_kept
 
@@ -217,7 +219,7 @@ def test_an_edit_says_which_messages_have_a_ttl_that_begins_to_count(
         create(session, "B", sources=[{"name": "A"}])
         settled(session, "B", 4)
         config = session.config("B")
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ActionRefused) as refused:
             session.apply("edit_stream", "B", config | {"allow_msg_ttl": True})
         assert "2 messages with a TTL are removed for good once it is over" in str(refused.value)
         create(session, "C")
@@ -246,18 +248,18 @@ def test_a_new_source_says_what_its_roll_ups_or_the_limits_remove(
         store(session, "a.x", "a.x", "a.y")
         config = create(session, "B", allow_rollup_hdrs=True)
         store(session, "b.x", "b.y")
-        with pytest.raises(Refused, match="roll-ups of A remove up to 2 messages of it"):
+        with pytest.raises(ActionRefused, match="roll-ups of A remove up to 2 messages of it"):
             session.apply("edit_stream", "B", config | {"sources": [{"name": "A"}]})
         config = create(session, "C", max_msgs=4)
         store(session, "c.x", "c.x")
-        with pytest.raises(Refused, match="its limits remove up to 1 message of it"):
+        with pytest.raises(ActionRefused, match="its limits remove up to 1 message of it"):
             session.apply("edit_stream", "C", config | {"sources": [{"name": "A"}]})
         narrow = {"name": "A", "filter_subject": "a.y"}
         session.apply("edit_stream", "C", config | {"sources": [narrow]})
         config = create(session, "D", max_msgs=4, sources=[{"name": "A"}])
         session.run(until_held(session, "D", 3))
         mapped = {"name": "A", "subject_transforms": [{"src": "a.*", "dest": "m.$1"}]}
-        with pytest.raises(Refused, match="its limits remove up to 2 messages of it"):
+        with pytest.raises(ActionRefused, match="its limits remove up to 2 messages of it"):
             session.apply("edit_stream", "D", config | {"sources": [mapped]})
         assert held_msgs(session, "B") == 2
 
@@ -275,9 +277,9 @@ def test_a_source_taken_away_says_what_waits_for_it_in_an_interest_stream(
             store(session, "a.x")
         text = "of A that only this stream still copies"
         for sources in ([], [{"name": "A", "filter_subject": "a.y"}]):
-            with pytest.raises(Refused, match=text):
+            with pytest.raises(ActionRefused, match=text):
                 session.apply("edit_stream", "B", config | {"sources": sources})
-        with pytest.raises(Refused, match=text):
+        with pytest.raises(ActionRefused, match=text):
             session.apply("delete_stream", "B")
         assert held_msgs(session, "A") > 0
 
@@ -301,7 +303,7 @@ def test_what_nobody_waits_for_goes_with_a_consumer_of_a_stream_that_became_inte
         session.request("STREAM.UPDATE.S", stream | {"retention": "interest"})
         assert held_msgs(session, "S") == 2
         wanted = consumer | config if action == "edit_consumer" else config
-        with pytest.raises(Refused, match="at most 2 messages"):
+        with pytest.raises(ActionRefused, match="at most 2 messages"):
             session.apply(action, "S", wanted, consumer="C")
 
 
@@ -334,7 +336,7 @@ def test_what_a_consumer_gave_up_is_counted_where_it_is_removed(
         assert held_msgs(session, "S") == 3
         wanted = (info["config"] | config) if action == "edit_consumer" else config
         for _ in range(2):
-            with pytest.raises(Refused, match="at most 3 messages"):
+            with pytest.raises(ActionRefused, match="at most 3 messages"):
                 session.apply(action, "S", wanted or {}, consumer="C")
             # They stay also when the limit is lifted.
             session.apply("edit_consumer", "S", info["config"] | {"max_deliver": -1}, consumer="C")
@@ -358,10 +360,10 @@ def test_a_source_by_a_consumer_takes_what_waits_for_it_and_asks(
         session.run(until_pending(session.writer.client.nc.jetstream(), "S", 3, "C"))
         text = "up to 3 messages waiting for C are moved out of S for good"
         for config in ({"sources": [by_consumer]}, {"mirror": by_consumer}):
-            with pytest.raises(Refused, match=text):
+            with pytest.raises(ActionRefused, match=text):
                 session.apply("create_stream", "B", {"name": "B"} | config)
         config = create(session, "B")
-        with pytest.raises(Refused, match=text):
+        with pytest.raises(ActionRefused, match=text):
             session.apply("edit_stream", "B", config | {"sources": [by_consumer]})
         assert held_msgs(session, "S") == 3
 
@@ -412,9 +414,9 @@ def test_an_edit_that_lets_a_source_go_on_says_what_its_messages_remove(
         deadline_s = time.monotonic() + 30
         # What comes before the source has begun is dropped.
         while held_msgs(session, "A") < 4 and time.monotonic() < deadline_s:
-            session.run(session.writer.client.ask("a.x", b"too big for it"))
+            session.run(session.writer.client.request_subject("a.x", b"too big for it"))
         text = r"limits remove up to 2 messages; up to \d messages of A may move to it"
-        with pytest.raises(Refused, match=text):
+        with pytest.raises(ActionRefused, match=text):
             session.apply("edit_stream", "B", config | edit)
         assert held_msgs(session, "B") == 2
 
@@ -476,7 +478,9 @@ def test_a_wider_filter_on_a_work_queue_says_what_is_not_delivered(
         config = consumer_info(session, filter_subject="s.b")["config"]
         store(session, "s.a", "s.b")
         session.run(pull_next(session.writer, PullNext(1, "S", "C")))
-        with pytest.raises(Refused, match=r"messages of s\.> up to sequence 2 are not delivered"):
+        with pytest.raises(
+            ActionRefused, match=r"messages of s\.> up to sequence 2 are not delivered"
+        ):
             session.apply("edit_consumer", "S", config | {"filter_subject": "s.>"}, consumer="C")
         session.apply("edit_consumer", "S", config | {"filter_subject": "s.b"}, consumer="C")
 
@@ -494,13 +498,13 @@ def test_what_goes_on_into_a_bucket_or_to_the_api_is_said_before(
         ):
             source = ">" if destination.endswith(">") else "s.x"
             republish = {"republish": {"src": source, "dest": destination}}
-            with pytest.raises(Refused, match=f"each message that it republishes: {text}"):
+            with pytest.raises(ActionRefused, match=f"each message that it republishes: {text}"):
                 session.apply("edit_stream", "S", config | republish)
-            with pytest.raises(Refused, match=text):
+            with pytest.raises(ActionRefused, match=text):
                 session.apply("create_stream", "T", {"name": "T", "subjects": ["t"]} | republish)
         push = {"durable_name": "P", "deliver_subject": "$KV.B.k", "ack_policy": "none"}
         with pytest.raises(
-            Refused, match="each message that it delivers: it changes or deletes key k"
+            ActionRefused, match="each message that it delivers: it changes or deletes key k"
         ):
             session.apply("create_consumer", "S", push, consumer="P")
         session.apply("create_consumer", "S", push | {"deliver_subject": "d"}, consumer="P")
@@ -556,7 +560,7 @@ def test_next_asks_before_it_acknowledges_what_others_hold(
         consumer_info(session, ack_policy="all")
         store(session, "s.a", "s.a", "s.a")
         session.run(pull_next(session.writer, PullNext(1, "S", "C")))
-        with pytest.raises(Refused, match="an ack acknowledges all earlier ones"):
+        with pytest.raises(ActionRefused, match="an ack acknowledges all earlier ones"):
             session.run(pull_identified(session.writer, PullNext(1, "S", "C", wait_s=1)))
     asked = shell.run("consumer", "next", "S", "C", "--ack")
     assert (asked.returncode, asked.stdout) == (5, "")
@@ -651,7 +655,9 @@ def test_a_lower_limit_of_deliveries_gives_up_what_clients_hold(
         session.apply("edit_consumer", "S", config | {"max_deliver": 9}, consumer="C")
         store(session, "s.a")
         session.run(pull_next(session.writer, PullNext(1, "S", "C")))
-        with pytest.raises(Refused, match=r"1 message waiting for an ack, .* delivered 2 times"):
+        with pytest.raises(
+            ActionRefused, match=r"1 message waiting for an ack, .* delivered 2 times"
+        ):
             session.apply("edit_consumer", "S", config | {"max_deliver": 2}, consumer="C")
 
 
@@ -728,7 +734,7 @@ def test_who_may_not_read_the_stream_still_receives_from_its_consumer(
         done = shell.run("consumer", *words, "--raw")
         assert (done.returncode, done.stdout) == (0, "x\n"), done.stderr
     assert (
-        "not known what this takes from others: you may not read S"
+        "not known what other clients will not receive: you may not read S"
         in shell.run("consumer", "sub", "S", "C", "--duration", "100ms").stderr
     )
 

@@ -13,7 +13,7 @@ import pytest
 from natstui.config import Connection, Secret
 from natstui.config.load import load
 from natstui.config.servers import parse_server
-from natstui.config.target import ConnectionNames, context_alone, resolve
+from natstui.config.target import ConnectionNames, context_connection, resolve
 from natstui.errors import UsageError
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
@@ -255,7 +255,7 @@ def test_the_nats_cli_s_proxy_is_refused(desk: Desk, monkeypatch: pytest.MonkeyP
 def test_a_connection_survives_the_pipe_and_shows_no_secret(desk: Desk) -> None:
     desk.context("prod", url="nats://u:very-secret@a,b")
     connection = desk.connection(context="prod")
-    assert Connection.from_line(connection.to_line()) == connection
+    assert Connection.from_json_line(connection.to_json_line()) == connection
     assert "very-secret" not in repr(connection)
     assert connection.target == "prod · a:4222 (+1)"
 
@@ -301,14 +301,14 @@ def test_a_system_that_a_profile_marks_as_production_is_that_whatever_names_it(
         assert desk.connection(**named).production, named
     assert desk.origin("production", context="prod") == "profile live"
     for name in ("prod", path):
-        assert context_alone(load(desk.file), name).production
+        assert context_connection(load(desk.file), name).production
     desk.context("edge", url="e1")
     desk.context("broken", url=7)
     assert desk.connection(context="edge").production
-    assert context_alone(load(desk.file), "edge").production
+    assert context_connection(load(desk.file), "edge").production
     for named in ({"context": "other"}, {"profile": "lab"}, {"server": "nats://other"}):
         assert not desk.connection(**named).production, named
-    assert not context_alone(load(desk.file), "other").production
+    assert not context_connection(load(desk.file), "other").production
     # Who says otherwise of a name is believed.
     assert not desk.connection(profile="spare").production
     for variable in ("NATS_CONTEXT", "NATSTUI_CONNECTION_CONTEXT"):
@@ -340,7 +340,7 @@ def test_a_mark_holds_for_its_system_under_every_name_of_its_host(desk: Desk) ->
         connection = desk.connection(**named)
         assert (connection.read_only, connection.production) == (True, True), named
     assert desk.origin("read_only", server="localhost") == "profile kept"
-    local = context_alone(load(desk.file), "local")
+    local = context_connection(load(desk.file), "local")
     assert (local.read_only, local.production) == (True, True)
     for server in ("127.0.0.1:4223", "192.0.2.7", "elsewhere.invalid"):
         connection = desk.connection(server=server)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.config.template_files import save_template, templates
+from natstui.config.template_files import load_templates, save_template
 from natstui.errors import UsageError
 
 
@@ -17,7 +17,7 @@ def test_what_is_kept_as_a_template_comes_back_as_it_was(tmp_path: Path) -> None
         "allow_direct": True,
     }
     save_template("mine", {"name": "S", **config}, tmp_path)
-    (mine,) = [one for one in templates(tmp_path) if one.name == "mine"]
+    (mine,) = [one for one in load_templates(tmp_path) if one.name == "mine"]
     assert mine.config == config
 
 
@@ -25,5 +25,5 @@ def test_a_template_is_not_replaced_by_another_of_its_name(tmp_path: Path) -> No
     save_template("mine", {"max_age": 5}, tmp_path)
     with pytest.raises(UsageError, match="there is a template mine already: use another name"):
         save_template("mine", {"max_age": 6}, tmp_path)
-    (mine,) = [one for one in templates(tmp_path) if one.name == "mine"]
+    (mine,) = [one for one in load_templates(tmp_path) if one.name == "mine"]
     assert mine.config == {"max_age": 5}

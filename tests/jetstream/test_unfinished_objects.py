@@ -12,7 +12,7 @@ import pytest
 from nats.aio.client import Client as NatsClient
 
 from natstui.config.connection import Connection
-from natstui.engine.store_commands import answer_store
+from natstui.engine.server_commands import execute_store
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
@@ -113,7 +113,7 @@ async def test_the_screen_looks_for_unfinished_uploads_only_when_it_asks_for_the
         client = await connect(Connection(servers=(account.url,)))
         writer, texts = Writer(client, Journal()), []
         for asked in (ReadObjects(0, "B"), ReadObjects(0, "B", with_unfinished=True)):
-            page = (await answer_store(writer, asked))[1]
+            page = (await execute_store(writer, asked))[1]
             assert isinstance(page, ObjectsPage)
             texts.append(page.unfinished_text)
         assert texts == [None, ""]
@@ -131,7 +131,7 @@ async def test_the_age_of_chunks_is_by_the_clock_of_their_server(
         time_ns = time.time_ns
         monkeypatch.setattr(time, "time_ns", lambda: time_ns() + 24 * HOUR_US * 1000)
         asked = ReadObjects(0, "B", with_unfinished=True)
-        page = (await answer_store(Writer(client, Journal()), asked))[1]
+        page = (await execute_store(Writer(client, Journal()), asked))[1]
         assert isinstance(page, ObjectsPage) and page.unfinished_text == ""
         content = await read_store(client, "B")
         assert [upload.may_run(content.server_at_us) for upload in content.unfinished] == [True]

@@ -18,17 +18,17 @@ import pytest
 
 from natstui.clock import wall_us
 from natstui.config import Connection, Secret
-from natstui.engine.live import beside_polling, polling
+from natstui.engine.live import background_readers, make_poller
 from natstui.errors import AuthenticationFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.system import watching
-from natstui.jetstream.system.watching import connections_rest_s
+from natstui.jetstream.system.watching import connections_interval_s
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.clients.connection import AccountServer, Connections
 from natstui.model.clients.watch import ClientsRead
-from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.live.state import State
 from natstui.model.records.record import Advisory, Record
 from tests.serving import relay, serving
@@ -46,7 +46,7 @@ class _Watched:
         self._changed = asyncio.Event()
 
     def add(self, record: Record) -> None:
-        self.state = judged_after(self.state, record)
+        self.state = apply_and_evaluate(self.state, record)
         if isinstance(record, Advisory) and record.type.startswith("server_"):
             self.events.append((time.monotonic(), record))
         self._changed.set()
@@ -62,21 +62,21 @@ def _is_down(name: str) -> Callable[[State], bool]:
     """Return a test of whether a server is told to be down."""
     return lambda state: any(
         one.kind.code == "NT-V01" and one.entity.text == f"server {name}"
-        for one in state.findings.open()
+        for one in state.findings.list_open()
     )
 
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read the servers four times as often."""
-    monkeypatch.setattr(watching, "BEAT_S", 0.5)
+    monkeypatch.setattr(watching, "HEARTBEAT_S", 0.5)
 
 
 @asynccontextmanager
 async def _watching(connection: Connection, sink: _Watched) -> AsyncIterator[None]:
     client = await connect(connection, on_link=sink.add)
     control = PollControl(1.0)
-    works = [polling(client, control, sink, None), *beside_polling(client, sink)]
+    works = [make_poller(client, control, sink, None), *background_readers(client, sink)]
     tasks = [asyncio.create_task(work) for work in works]
     try:
         yield
@@ -118,7 +118,9 @@ async def test_a_killed_server_is_told_by_its_name(nats_cluster: Cluster) -> Non
 
 
 def _said_of(name: str, state: State) -> list[str]:
-    return [one.kind.code for one in state.findings.open() if one.entity.text == f"server {name}"]
+    return [
+        one.kind.code for one in state.findings.list_open() if one.entity.text == f"server {name}"
+    ]
 
 
 @pytest.mark.long
@@ -139,7 +141,7 @@ async def test_a_server_in_lame_duck_mode_is_named_as_that_until_it_stops(
     client = await nats.connect(
         leaving.url, user="app", password="app", allow_reconnect=False, lame_duck_mode_cb=leave
     )
-    await nats_cluster.until_placing()
+    await nats_cluster.wait_until_placing()
     stream = {"name": "S", "subjects": ["s"], "num_replicas": 3}
     await client.request("$JS.API.STREAM.CREATE.S", json.dumps(stream).encode(), timeout=20)
     by_system, by_itself, afterwards = _Watched(), _Watched(), _Watched()
@@ -160,7 +162,9 @@ async def test_a_server_in_lame_duck_mode_is_named_as_that_until_it_stops(
             await by_itself.until(lambda state: bool(state.servers.down))
             assert _said_of("n2", by_itself.state) == ["NT-V26"]
             await by_system.until(lambda state: _said_of("n2", state) == ["NT-V01"])
-            (down,) = (one for one in by_system.state.findings.open() if one.kind.code == "NT-V01")
+            (down,) = (
+                one for one in by_system.state.findings.list_open() if one.kind.code == "NT-V01"
+            )
             assert down.text.startswith("it had announced lame duck mode")
     finally:
         await client.close()
@@ -279,7 +283,7 @@ async def test_a_client_with_a_wrong_password_is_named(
             with pytest.raises(AuthenticationFailed):
                 await connect(wrong)
         await sink.until(lambda state: _said_of(broker.name, state) == ["NT-V37"])
-        (finding,) = (one for one in sink.state.findings.open() if one.kind.code == "NT-V37")
+        (finding,) = (one for one in sink.state.findings.list_open() if one.kind.code == "NT-V37")
         await sink.until(lambda state: state.servers.logins_refused[0].times_count == 4)
         assert finding.text.endswith("of client natstui, user app")
 
@@ -328,4 +332,4 @@ def test_connections_of_a_server_that_has_very_many_are_read_less_often(
         AccountServer(f"N{number}", f"n{number}", None, None, 1, count)
         for number, count in enumerate(counts)
     )
-    assert round(connections_rest_s(Connections(servers, ()))) == rest_s
+    assert round(connections_interval_s(Connections(servers, ()))) == rest_s

@@ -16,7 +16,7 @@ from natstui.config.connection import Connection
 from natstui.config.servers import parse_server
 from natstui.errors import ConnectionFailed
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.connection.websocket import NotAWebSocket, WebSocket
+from natstui.jetstream.connection.websocket import WebSocket, WebSocketProtocolError
 from natstui.jetstream.testbed.broker import Broker
 
 
@@ -92,7 +92,7 @@ def agree(key: str, then: bytes = b"") -> bytes:
 )
 async def test_a_refused_handshake_says_why(reply: Callable[[str], bytes], reason: str) -> None:
     async with asyncio.timeout(30), replying(reply) as port:
-        with pytest.raises(NotAWebSocket, match=reason):
+        with pytest.raises(WebSocketProtocolError, match=reason):
             await open_websocket(port)
 
 
@@ -102,10 +102,10 @@ async def test_bytes_that_are_no_frame_end_the_connection(data: bytes) -> None:
     async with asyncio.timeout(30), replying(lambda key: agree(accept_key(key), frames)) as port:
         reader, writer = await open_websocket(port)
         assert await reader.readexactly(4) == b"good"
-        with pytest.raises(NotAWebSocket, match="broke the WebSocket protocol"):
+        with pytest.raises(WebSocketProtocolError, match="broke the WebSocket protocol"):
             await reader.read()
         writer.close()
-        with suppress(NotAWebSocket):
+        with suppress(WebSocketProtocolError):
             await writer.wait_closed()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.cli.demo import running_shop
+from natstui.cli.demo import run_shop
 from natstui.model.bench.view import BenchmarkView
 from natstui.tui.frame.messages import RunScenario
 from tests.conftest import keep_apart
@@ -43,7 +43,7 @@ workers = 6
 
 async def record() -> str:
     """Record the shop for some seconds, then a load until it is over; return the folder."""
-    with running_shop(None) as shop:
+    with run_shop(None) as shop:
         async with viewing(shop.url, "--interval", "1s", size=(120, 40)) as viewer:
             await asyncio.sleep(12)
             await viewer.type_command("note load begins")

@@ -110,7 +110,7 @@ async def at_rest(viewer: Viewer) -> None:
         charts = screen.query(Chart)
         moving = any(chart.is_waiting for chart in charts)
         if isinstance(screen, BenchmarkScreen):
-            moving = moving or screen._later is not None
+            moving = moving or screen._pending_refresh is not None
         times = times + 1 if not moving and viewer.text == before else 0
         if times == 2:
             return

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from natstui.model.findings.catalogue.consumers import (
-    ACK_LIMIT,
+    MAX_ACK_PENDING_REACHED,
     NEVER_ACKED,
     NO_LEADER,
     NO_PULLS,
-    NO_PULLS_SEEN,
+    NO_PULLS_PACE_UNKNOWN,
     NO_SUBSCRIBER,
-    NOT_ACKNOWLEDGED,
+    NOT_ACKED_WITHIN_ACK_WAIT,
     PAUSED,
     POISON,
+    PULL_STALLED,
     PUSH_STALLED,
     REDELIVERING,
-    STALLED,
     Cause,
 )
 from natstui.model.findings.catalogue.status import UNEXPLAINED, WORKING
@@ -76,17 +76,18 @@ STUCK_CASES = (
     StuckCase(
         "paused-at-its-limit", PAUSED, PAUSED, _always(paused=True, ack_pending_msgs=1000)
     ),
-    StuckCase("at-its-limit", ACK_LIMIT, ACK_LIMIT, _always(ack_pending_msgs=1000)),
+    StuckCase("at-its-limit", MAX_ACK_PENDING_REACHED, MAX_ACK_PENDING_REACHED,
+              _always(ack_pending_msgs=1000)),
     StuckCase(
-        "below-its-limit", STALLED, NOT_ACKNOWLEDGED,
+        "below-its-limit", PULL_STALLED, NOT_ACKED_WITHIN_ACK_WAIT,
         _always(ack_pending_msgs=999, waiting_pulls_count=1),
     ),
     StuckCase(
-        "no-acks-at-all", NO_PULLS_SEEN, NO_PULLS, _always(ack_pending_msgs=1000),
+        "no-acks-at-all", NO_PULLS_PACE_UNKNOWN, NO_PULLS, _always(ack_pending_msgs=1000),
         {"ack_policy": "none"},
     ),
     StuckCase(
-        "unlimited", STALLED, NOT_ACKNOWLEDGED,
+        "unlimited", PULL_STALLED, NOT_ACKED_WITHIN_ACK_WAIT,
         _always(ack_pending_msgs=5000, waiting_pulls_count=1), {"max_ack_pending_msgs": None},
     ),
     StuckCase("nobody-subscribes", NO_SUBSCRIBER, NO_SUBSCRIBER, _always(), PUSH),
@@ -95,13 +96,15 @@ STUCK_CASES = (
     ),
     StuckCase("bound", PUSH_STALLED, UNEXPLAINED, _always(push_bound=True), PUSH),
     StuckCase(
-        "nothing-to-push", NOT_ACKNOWLEDGED, NOT_ACKNOWLEDGED,
+        "nothing-to-push", NOT_ACKED_WITHIN_ACK_WAIT, NOT_ACKED_WITHIN_ACK_WAIT,
         _always(pending_msgs=0, ack_pending_msgs=5), PUSH,
     ),
-    StuckCase("nobody-pulls", NO_PULLS_SEEN, NO_PULLS, _always()),
-    StuckCase("nobody-ever-pulled", NO_PULLS_SEEN, NO_PULLS, _always(delivered_at_us=None)),
+    StuckCase("nobody-pulls", NO_PULLS_PACE_UNKNOWN, NO_PULLS, _always()),
+    StuckCase("nobody-ever-pulled", NO_PULLS_PACE_UNKNOWN, NO_PULLS,
+              _always(delivered_at_us=None)),
     StuckCase("pulled-now-and-then", WORKING, UNEXPLAINED, _delivered_ago(NO_PULLS_AFTER_S)),
-    StuckCase("pulled-long-ago", NO_PULLS_SEEN, NO_PULLS, _delivered_ago(UNKNOWN_PACE_S + 1)),
+    StuckCase("pulled-long-ago", NO_PULLS_PACE_UNKNOWN, NO_PULLS,
+              _delivered_ago(UNKNOWN_PACE_S + 1)),
     StuckCase(
         "the-same-again-and-nothing-else-may-be-delivered", POISON, POISON,
         lambda second: {

@@ -8,7 +8,7 @@ from natstui.lines import decode_record, encode_record
 from natstui.model.bench.latency import from_latencies
 from natstui.model.live.ack_times import NO_ACKS, WINDOW_MINUTES
 from natstui.model.live.evidence import evidence_of, evidence_so_far
-from natstui.model.live.state import State, folded
+from natstui.model.live.state import State, apply_records
 from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample
 
@@ -24,14 +24,16 @@ def test_percentiles_are_those_of_all_samples_however_these_came() -> None:
     times_ns = [chance.randrange(10**6, 10**9) for _ in range(2000)]
     one_by_one = [sample(MINUTE_US + n, ns, 1 + n % 2) for n, ns in enumerate(times_ns[:300])]
     rest = from_latencies(times_ns[300:])
-    state = folded(State(), [*one_by_one, AcksCounted(MINUTE_US + 5000, "S", "C", rest, 7, 12)])
-    window = state.evidence.of["S", "C"].acks.until(MINUTE_US + 5000)
+    state = apply_records(
+        State(), [*one_by_one, AcksCounted(MINUTE_US + 5000, "S", "C", rest, 7, 12)]
+    )
+    window = state.evidence.entries["S", "C"].acks.until(MINUTE_US + 5000)
     assert window.times == from_latencies(times_ns)
     assert (window.repeated_count, window.left_out_count) == (157, 12)
     slowly = State()
     for record in one_by_one:
         slowly = slowly.after(record)
-    assert slowly.evidence == folded(State(), one_by_one).evidence
+    assert slowly.evidence == apply_records(State(), one_by_one).evidence
 
 
 def test_only_the_newest_minutes_are_kept_and_counted() -> None:
@@ -51,7 +53,7 @@ def test_what_comes_late_is_counted_and_changes_no_order() -> None:
 
 
 def test_samples_survive_in_a_keyframe() -> None:
-    state = folded(State(), [sample(MINUTE_US, 5), sample(MINUTE_US + 1, 70_000, 3)])
+    state = apply_records(State(), [sample(MINUTE_US, 5), sample(MINUTE_US + 1, 70_000, 3)])
     so_far = evidence_so_far(state.evidence, MINUTE_US + 2)
     assert so_far is not None
     read = decode_record(encode_record(so_far))

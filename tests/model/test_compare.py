@@ -50,5 +50,5 @@ def test_a_changed_configuration_is_told_field_by_field() -> None:
 def test_what_came_and_went_is_told_once() -> None:
     found = differences(State(), moment(2))
     assert {it.what for it in found} == {"asset"}
-    assert {it.after_text for it in found} == {"there"}
-    assert {it.after_text for it in differences(moment(2), State())} == {"gone"}
+    assert {it.after_text for it in found} == {"exists"}
+    assert {it.after_text for it in differences(moment(2), State())} == {"deleted"}

@@ -118,8 +118,8 @@ def test_a_consumer_that_went_one_that_came_and_one_made_again() -> None:
             "one",
             "another stream or consumer with this name",
         ),
-        Difference("ORDERS", "billing", "asset", "exists", "there", "gone"),
-        Difference("ORDERS", "new", "asset", "exists", "not there", "there"),
+        Difference("ORDERS", "billing", "asset", "exists", "exists", "deleted"),
+        Difference("ORDERS", "new", "asset", "exists", "absent", "exists"),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.model.live.state import EVENTS_KEPT, SAMPLES_KEPT, State, folded
+from natstui.model.live.state import EVENTS_KEPT, SAMPLES_KEPT, State, apply_records
 from natstui.model.live.table import Key, Roster
 from natstui.model.records.record import AckSample, Advisory, Noted, Record, Restored, Unavailable
 from natstui.model.records.recording import ClockStepped, Gap
@@ -26,11 +26,11 @@ def events(count: int) -> list[Record]:
 @pytest.mark.slow
 def test_a_row_of_events_is_folded_as_one_by_one() -> None:
     records = events(EVENTS_KEPT + 700)
-    one_by_one = before = folded(State(), records[: EVENTS_KEPT - 300])
+    one_by_one = before = apply_records(State(), records[: EVENTS_KEPT - 300])
     rest = records[EVENTS_KEPT - 300 :]
     for record in rest:
         one_by_one = one_by_one.after(record)
-    at_once = folded(folded(before, rest[:234]), rest[234:])
+    at_once = apply_records(apply_records(before, rest[:234]), rest[234:])
     assert at_once.happenings == one_by_one.happenings
     assert at_once.ack_samples == one_by_one.ack_samples
     assert at_once.unavailable == one_by_one.unavailable
@@ -44,7 +44,7 @@ def test_a_roster_with_more_rows_knows_what_one_made_anew_does() -> None:
     for count in range(len(keys) + 1):
         before = Roster(keys[:count])
         rows_before = {name: list(rows) for name, rows in before.rows_of_stream.items()}
-        more, anew = before.with_more(keys[count:]), Roster(keys)
+        more, anew = before.with_keys(keys[count:]), Roster(keys)
         assert (more.keys, more.row_of, more.rows_of_stream) == (
             anew.keys,
             anew.row_of,

@@ -7,8 +7,8 @@ from typing import Any
 from natstui.model.records.journal import (
     entry_command,
     entry_text,
-    last_undoable,
-    passed_over,
+    find_last_undoable,
+    find_newest_final,
     undo_of,
     undo_text,
 )
@@ -68,9 +68,9 @@ def test_neither_purges_nor_failures_nor_undos_are_taken_back() -> None:
     purged = entry("purge_stream", before_json="{}", entry="purged")
     assert undo_of(purged, 1) is None
     assert undo_of(failed, 1) is None
-    assert last_undoable([made, failed, purged]) == made
+    assert find_last_undoable([made, failed, purged]) == made
     undone = entry("delete_stream", before_json="{}", entry="undone", undoes="made")
-    assert last_undoable([made, undone]) is None
+    assert find_last_undoable([made, undone]) is None
 
 
 def test_a_step_down_names_the_server_that_shall_lead() -> None:
@@ -117,20 +117,20 @@ def test_messages_are_said_without_their_payload_and_as_commands_that_exist() ->
 def test_the_last_change_or_message_that_cannot_be_taken_back_is_known_unless_it_failed() -> None:
     made = entry("create_stream", entry="made")
     purged = entry("purge_stream", before_json="{}", entry="purged")
-    assert passed_over([made]) is None
-    assert passed_over([made, purged]) is purged
-    assert passed_over([purged, made]) is None
+    assert find_newest_final([made]) is None
+    assert find_newest_final([made, purged]) is purged
+    assert find_newest_final([purged, made]) is None
     failed = entry("purge_stream", outcome="failed", entry="failed")
     sent = replace(made, action="publish", entry="sent")
-    assert passed_over([made, failed, sent]) is sent
+    assert find_newest_final([made, failed, sent]) is sent
     edited = entry("edit_stream", before_json="{}", entry="edited")
     back = entry("edit_stream", before_json="{}", entry="back", undoes="edited")
-    assert passed_over([purged, edited, back]) is purged
+    assert find_newest_final([purged, edited, back]) is purged
     # An undo that failed, or was undone itself, leaves the change to be undone.
     failed_back = replace(back, outcome="failed")
     again = entry("edit_stream", before_json="{}", entry="again", undoes="back")
     for entries in ([purged, edited, failed_back], [purged, edited, back, again]):
-        assert passed_over(entries) is None
-        assert last_undoable(entries) is edited
+        assert find_newest_final(entries) is None
+        assert find_last_undoable(entries) is edited
     twice = entry("edit_stream", before_json="{}", entry="twice", undoes="edited")
-    assert passed_over([purged, edited, back, again, twice]) is purged
+    assert find_newest_final([purged, edited, back, again, twice]) is purged

@@ -6,7 +6,7 @@ import pytest
 
 from natstui.model.assets.loss import StoredMessages, stream_edit_loss
 
-_HELD = StoredMessages(held_msgs=10, held_bytes=1000)
+_HELD = StoredMessages(total_msgs=10, total_bytes=1000)
 
 
 @pytest.mark.parametrize(

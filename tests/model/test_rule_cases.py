@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from natstui.model.findings.catalogue.consumers import STUCK_CAUSES
-from natstui.model.findings.evaluate import judged_after
-from natstui.model.findings.verdict import consumer_verdict, statuses
+from natstui.model.findings.evaluate import apply_and_evaluate
+from natstui.model.findings.verdict import consumer_statuses, consumer_verdict
 from natstui.model.live.limits import (
     Fill,
     bytes_are_full,
@@ -37,8 +37,8 @@ def test_the_live_rule_names_the_status_of_each_case(case: StuckCase) -> None:
     state = State().after(Configured(at_us(0), (), (configured,)))
     for second in SECONDS:
         poll = snapshot(START_S + second, None, [case.columns(second)])
-        state = judged_after(state, poll)
-    assert statuses(state) == [case.live]
+        state = apply_and_evaluate(state, poll)
+    assert consumer_statuses(state) == [case.live]
     assert consumer_verdict(state, 0).word == case.live.word
 
 

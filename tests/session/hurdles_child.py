@@ -20,8 +20,8 @@ from pathlib import Path
 from natstui.clock import wall_us
 from natstui.model.records.record import Noted
 from natstui.model.records.recording import RecordingChanged
-from natstui.session.files.keyframe import KeyframeMaker
-from natstui.session.library import seal_left_open
+from natstui.session.files.keyframe import KeyframeBuilder
+from natstui.session.library import seal_unfinished_sessions
 from natstui.session.write.recorder import Recorder
 from natstui.session.write.settings import RecorderSettings
 from tests.session.making import wait_until
@@ -99,8 +99,8 @@ def main(hurdle: str) -> None:
         subprocess.run(["mount", "-t", "tmpfs", *size, "tmpfs", str(folder)], check=True)
     small = 60_000 if hurdle == "segment_end" else 32 << 20
     settings = RecorderSettings(folder, segment_bytes=small)
-    seal_left_open(settings.sessions)
-    recorder = Recorder(settings, KeyframeMaker().keyframe(wall_us()), tell)
+    seal_unfinished_sessions(settings.sessions)
+    recorder = Recorder(settings, KeyframeBuilder().keyframe(wall_us()), tell)
     globals()[hurdle](recorder)
     wait_until(lambda: not in_trouble())
     record(recorder, "after", 3)

@@ -9,9 +9,9 @@ from pathlib import Path
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.record import Record
-from natstui.session.files.entry import Splitter
-from natstui.session.files.info import info_after
-from natstui.session.files.keyframe import KeyframeMaker
+from natstui.session.files.entry import RecordSplitter
+from natstui.session.files.info import updated_info
+from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.write.disk import Disk
 from natstui.session.write.settings import RecorderSettings
 from tests.session.scenario import START_US
@@ -25,9 +25,9 @@ class Maker:
         sessions: Path,
         polls_per_segment: int = 60,
         name: str = "test",
-        keyframes: KeyframeMaker | None = None,
+        keyframes: KeyframeBuilder | None = None,
     ) -> None:
-        self._keyframes = keyframes or KeyframeMaker()
+        self._keyframes = keyframes or KeyframeBuilder()
         self.disk = Disk(
             RecorderSettings(sessions, name), self._keyframes.keyframe(START_US), START_US
         )
@@ -35,7 +35,7 @@ class Maker:
         self._begin()
 
     def _begin(self) -> None:
-        self._splitter, self._lines, self._polls = Splitter(), 0, 0
+        self._splitter, self._lines, self._polls = RecordSplitter(), 0, 0
 
     def add(self, record: Record) -> None:
         if self._polls == self._polls_per_segment:
@@ -44,7 +44,7 @@ class Maker:
             self._begin()
         self._polls += isinstance(record, Snapshot)
         self._keyframes.add(record)
-        self.disk.update_info(info_after(self.disk.info, record))
+        self.disk.update_info(updated_info(self.disk.info, record))
         self._lines += 1
         self.disk.append(b"".join(self._splitter.lines(record, self._lines)))
 

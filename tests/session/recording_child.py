@@ -11,8 +11,8 @@ from pathlib import Path
 
 from natstui.clock import wall_us
 from natstui.model.records.record import Noted
-from natstui.session.files.keyframe import KeyframeMaker
-from natstui.session.library import seal_left_open
+from natstui.session.files.keyframe import KeyframeBuilder
+from natstui.session.library import seal_unfinished_sessions
 from natstui.session.write.recorder import Recorder
 from natstui.session.write.settings import RecorderSettings
 from tests.session.scenario import Scenario
@@ -22,8 +22,8 @@ def main(sessions: str, per_s: int) -> None:
     scenario = Scenario(streams=10, consumers=300)
     polls = [scenario.poll(second) for second in range(20)]
     settings = RecorderSettings(Path(sessions), segment_s=0.3)
-    seal_left_open(settings.sessions)
-    recorder = Recorder(settings, KeyframeMaker().keyframe(wall_us()), lambda change: None)
+    seal_unfinished_sessions(settings.sessions)
+    recorder = Recorder(settings, KeyframeBuilder().keyframe(wall_us()), lambda change: None)
     print(recorder.folder, flush=True)
     number = 0
     while True:

@@ -26,8 +26,8 @@ from natstui.model.records.record import (
     Unavailable,
 )
 from natstui.model.records.recording import Gap
-from natstui.session.files.entry import Splitter, entry_of, piece_of
-from natstui.session.files.keyframe import KeyframeMaker
+from natstui.session.files.entry import RecordSplitter, join_parts, parse_part
+from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.read.recording import Recording
 from natstui.session.share.tables import rows
 from tests.session.any_record import KINDS, any_record, fields_of
@@ -58,7 +58,7 @@ def test_records_of_every_kind_come_back_the_same(
 @given(data=st.data())
 def test_every_kind_can_be_told_apart_without_decoding(cls: Any, data: st.DataObject) -> None:
     record = data.draw(fields_of(cls))
-    entry = entry_of([piece_of(encode_record(record)[:-1], 0)])
+    entry = join_parts([parse_part(encode_record(record)[:-1], 0)])
     assert entry is not None
     assert entry.record() == record
     assert entry.at_us == (record.taken_at_us if entry.is_poll else record.at_us)
@@ -86,12 +86,12 @@ def test_what_happened_is_exported_as_events_with_their_object_status_and_senten
 
 def test_a_poll_of_many_rows_is_cut_and_joined() -> None:
     poll = Scenario(streams=70, consumers=900).poll(3)
-    lines = Splitter().lines(poll, 5)
+    lines = RecordSplitter().lines(poll, 5)
     assert len(lines) > 4
     assert max(map(len, lines)) < 32_768
-    entry = entry_of([piece_of(line[:-1], 0) for line in lines])
+    entry = join_parts([parse_part(line[:-1], 0) for line in lines])
     assert entry is not None and entry.record() == poll
-    assert entry_of([piece_of(line[:-1], 0) for line in lines[:-1]]) is None
+    assert join_parts([parse_part(line[:-1], 0) for line in lines[:-1]]) is None
 
 
 def test_a_poll_is_written_as_differences_and_strange_values_are_kept() -> None:
@@ -105,18 +105,18 @@ def test_a_poll_is_written_as_differences_and_strange_values_are_kept() -> None:
     for strange in ((None, 5, -1, 10**9), (2**63, 2**63 - 1, 0, -(2**63)), (None,) * 4):
         for name in ("delivered_at_us", "acked_at_us"):
             rows = replace(poll.consumers, **{name: strange})
-            lines = Splitter().lines(replace(poll, consumers=rows), 1)
-            entry = entry_of([piece_of(line[:-1], 0) for line in lines])
+            lines = RecordSplitter().lines(replace(poll, consumers=rows), 1)
+            entry = join_parts([parse_part(line[:-1], 0) for line in lines])
             assert entry is not None
             assert entry.record().consumers == rows  # type: ignore[union-attr]
 
 
 def test_a_keyframe_is_complete_after_any_history() -> None:
-    scenario, memory = Scenario(), KeyframeMaker()
+    scenario, memory = Scenario(), KeyframeBuilder()
     for record in [*scenario.beginning(), *scenario.records(0, 300)]:
         memory.add(record)
     keyframe = memory.keyframe(START_US)
-    again = KeyframeMaker()
+    again = KeyframeBuilder()
     for record in keyframe.records():
         again.add(record)
     assert again.keyframe(START_US) == keyframe

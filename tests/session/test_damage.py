@@ -27,12 +27,12 @@ from natstui.lines import SCHEMA_VERSION
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Noted
 from natstui.session.files import segment
-from natstui.session.files.folder import is_recording, segments
+from natstui.session.files.folder import is_recording, list_segments
 from natstui.session.files.index import read_index
-from natstui.session.files.info import info_json, new_info, parse_info, read_info
-from natstui.session.files.keyframe import KeyframeMaker
+from natstui.session.files.info import create_info, info_json, parse_info, read_info
+from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.files.segment import read_content
-from natstui.session.library import annotate, rename, seal_left_open, summaries
+from natstui.session.library import add_note, rename_session, seal_unfinished_sessions, summaries
 from natstui.session.read.recording import Recording
 from natstui.session.read.seek import lines_until
 from natstui.session.share import pack as ustar
@@ -61,7 +61,7 @@ def cut_off(sessions: Path, polls: int = 3) -> Path:
 def test_a_cut_at_any_byte_of_the_last_segment_is_survived(tmp_path: Path) -> None:
     folder = cut_off(tmp_path)
     whole = list(Recording(folder).records())
-    path = segments(folder)[-1].path
+    path = list_segments(folder)[-1].path
     content = path.read_bytes()
     ends = [n + 1 for n, byte in enumerate(content) if byte == 10]
     before = len(whole) - (len(ends) - 1)
@@ -79,31 +79,31 @@ def test_a_cut_at_any_byte_of_the_last_segment_is_survived(tmp_path: Path) -> No
 def test_the_next_start_seals_what_was_left_open(tmp_path: Path) -> None:
     folder = cut_off(tmp_path)
     whole = list(Recording(folder).records())
-    path = segments(folder)[-1].path
+    path = list_segments(folder)[-1].path
     path.write_bytes(path.read_bytes() + b'{"kind":"noted","at_us":17')
     notes = [finding.text for finding in verify(folder).findings]
     assert "of a record that was being written; it is left out" in notes[0]
     assert "the recorder was cut off: the last record is of" in notes[1]
-    assert seal_left_open(tmp_path) == [folder]
-    assert all(segment.sealed for segment in segments(folder))
+    assert seal_unfinished_sessions(tmp_path) == [folder]
+    assert all(segment.sealed for segment in list_segments(folder))
     assert list(Recording(folder).records()) == whole
     info = read_info(folder)
     assert info.cut_off and info.ended_at_us == Recording(folder).end_us
     assert not verify(folder).damaged
-    assert seal_left_open(tmp_path) == []
+    assert seal_unfinished_sessions(tmp_path) == []
 
 
 def test_a_kill_between_sealing_and_removing_the_plain_file_does_no_harm(tmp_path: Path) -> None:
     folder = made(tmp_path, Scenario().records(0, 5), polls_per_segment=2)
     whole = list(Recording(folder).records())
-    sealed = segments(folder)[0].path
+    sealed = list_segments(folder)[0].path
     sealed.with_suffix("").write_bytes(gzip.decompress(sealed.read_bytes())[:100])
     assert list(Recording(folder).records()) == whole
 
 
 def test_verify_names_the_segment_that_is_missing(tmp_path: Path) -> None:
     folder = made(tmp_path, Scenario().records(0, 9), polls_per_segment=2)
-    segments(folder)[2].path.unlink()
+    list_segments(folder)[2].path.unlink()
     verdict = verify(folder)
     assert verdict.damaged
     assert verdict.findings[0].text == "segment 3 is missing"
@@ -114,7 +114,7 @@ def test_verify_notices_that_the_last_segments_are_gone(tmp_path: Path, known: s
     folder = made(tmp_path, Scenario().records(0, 9), polls_per_segment=2)
     written = sum(read_info(folder).records_count.values())
     assert not verify(folder).damaged
-    for segment_file in segments(folder)[-2:]:
+    for segment_file in list_segments(folder)[-2:]:
         segment_file.path.unlink()
     sentence = "segments 4–5 are missing"
     if known == "session.json":
@@ -129,7 +129,7 @@ def test_verify_notices_that_the_last_segments_are_gone(tmp_path: Path, known: s
 
 def test_verify_finds_a_byte_that_changed(tmp_path: Path) -> None:
     folder = made(tmp_path, Scenario().records(0, 9), polls_per_segment=20)
-    path = segments(folder)[0].path
+    path = list_segments(folder)[0].path
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
@@ -144,7 +144,7 @@ def test_what_is_left_of_a_cut_segment_is_read(
     scenario = Scenario()
     folder = made(tmp_path / "sessions", [*scenario.beginning(), *scenario.records(0, 30)], 10)
     all_records = list(Recording(folder).records())
-    path = segments(folder)[1].path
+    path = list_segments(folder)[1].path
     path.write_bytes(path.read_bytes()[:-cut_bytes])
     if not indexed:
         (folder / "index.jsonl").unlink()
@@ -196,12 +196,12 @@ def test_verify_finds_every_bit_of_the_description_that_changed(tmp_path: Path) 
 
 
 CHANGED_BY: dict[str, Callable[[Path], object]] = {
-    "rename": lambda folder: rename(folder, "another"),
-    "note": lambda folder: annotate(folder, "seen"),
+    "rename": lambda folder: rename_session(folder, "another"),
+    "note": lambda folder: add_note(folder, "seen"),
     "pack": lambda folder: pack(folder, folder / "a", redact=False, progress=QUIET),
     "pack redacted": lambda folder: pack(folder, folder / "a", redact=True, progress=QUIET),
     "continue": lambda folder: Disk(
-        RecorderSettings(folder.parent, ""), KeyframeMaker().keyframe(START_US), START_US, folder
+        RecorderSettings(folder.parent, ""), KeyframeBuilder().keyframe(START_US), START_US, folder
     ),
 }
 """What writes session.json again, or a copy of it."""
@@ -232,7 +232,7 @@ def test_nothing_gives_a_damaged_description_a_right_checksum(tmp_path: Path, wh
 def test_the_next_start_leaves_a_damaged_description_as_it_is(tmp_path: Path) -> None:
     folder = cut_off(tmp_path)
     content = damage_description(folder)
-    assert seal_left_open(tmp_path) == []
+    assert seal_unfinished_sessions(tmp_path) == []
     assert (folder / "session.json").read_bytes() == content
     assert verify(folder).damaged
 
@@ -250,7 +250,7 @@ def test_a_pack_with_a_damaged_description_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("at_us", [10**17, -1, 2**63 - 1])
 @pytest.mark.parametrize("name", ["started_at_us", "ended_at_us", "dropped"])
 def test_a_description_with_a_time_that_is_not_possible_is_damaged(name: str, at_us: int) -> None:
-    info = msgspec.to_builtins(new_info("test", START_US))
+    info = msgspec.to_builtins(create_info("test", START_US))
     of_dropped = {"segments_count": 1, "until_at_us": at_us, "reason": "x"}
     content = msgspec.json.encode(info | {name: of_dropped if name == "dropped" else at_us})
     with pytest.raises(SessionError, match=r"session\.json is damaged: its .* is not possible"):
@@ -303,7 +303,7 @@ def test_fuzzed_folders_give_sentences(in_memory: Path, folders_count: int) -> N
     chance = random.Random(5)
     scenario = Scenario(streams=1, consumers=1)
     source = made(in_memory / "source", [*scenario.beginning(), *scenario.records(3, 7)], 2)
-    last = segments(source)[-1].path
+    last = list_segments(source)[-1].path
     last.with_suffix("").write_bytes(gzip.decompress(last.read_bytes()))
     last.unlink()
     files = {path.name: path.read_bytes() for path in source.iterdir()}
@@ -356,7 +356,7 @@ def test_what_was_cut_off_stays_cut_off_wherever_it_is_taken(
     elif fate != "running":
         maker.disk.abandon()
     if fate == "killed and sealed later":
-        seal_left_open(folder.parent)
+        seal_unfinished_sessions(folder.parent)
     file = pack(folder, tmp_path / "a.natstui", redact=redact, progress=QUIET)
     again = pack(
         unpack(file, tmp_path / "to"), tmp_path / "b.natstui", redact=False, progress=QUIET
@@ -364,7 +364,7 @@ def test_what_was_cut_off_stays_cut_off_wherever_it_is_taken(
     unpack(again, tmp_path / "to")
     shutil.copytree(folder, tmp_path / "to" / "copied")
     maker.disk.abandon()
-    rename(folder, "renamed")
+    rename_session(folder, "renamed")
     is_cut_off = fate != "finished"
     found = [*summaries(tmp_path / "from"), *summaries(tmp_path / "to")]
     assert [one.status for one in found] == 4 * ["cut off" if is_cut_off else "complete"]
@@ -376,11 +376,11 @@ def test_a_pack_without_an_end_is_cut_off(tmp_path: Path) -> None:
     info = replace(read_info(folder), ended_at_us=None)
     files = {"session.json": info_json(info), GOOD: (folder / GOOD).read_bytes()}
     members = (
-        ustar.header(name, len(data)) + data + ustar.padding(len(data))
+        ustar.member_header(name, len(data)) + data + ustar.member_padding(len(data))
         for name, data in files.items()
     )
     file = tmp_path / "a.natstui"
-    file.write_bytes(b"".join(members) + ustar.end())
+    file.write_bytes(b"".join(members) + ustar.pack_end())
     unpacked = unpack(file, tmp_path / "to")
     assert read_info(unpacked).ended_at_us is not None
     assert verify(unpacked).cut_off
@@ -433,7 +433,7 @@ def repeated(text: bytes, times_count: int, head: bytes = b"") -> bytes:
 
 def bomb() -> bytes:
     """Return what becomes a little more than a segment may be."""
-    return repeated(b"\n" * (1 << 20), segment.MOST_BYTES // (1 << 20) + 1)
+    return repeated(b"\n" * (1 << 20), segment.MAX_SEGMENT_BYTES // (1 << 20) + 1)
 
 
 HOSTILE: dict[str, Callable[[], bytes]] = {
@@ -445,8 +445,8 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "a device": lambda: member(GOOD, type=tarfile.CHRTYPE, devmajor=1, devminor=5),
     "a folder": lambda: member("records", type=tarfile.DIRTYPE),
     "another file": lambda: member("index.jsonl", b"x"),
-    "the same name twice": lambda: ustar.header(GOOD, 0) * 2,
-    "a huge size": lambda: ustar.header(GOOD, 8**11 - 1) + b"x",
+    "the same name twice": lambda: ustar.member_header(GOOD, 0) * 2,
+    "a huge size": lambda: ustar.member_header(GOOD, 8**11 - 1) + b"x",
     "many bombs": lambda: member(GOOD, gzip.compress(b"", 9) * 5000),
     "a long name": lambda: member("x" * 99, b"x"),
     "nothing at all": lambda: b"",
@@ -457,7 +457,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 def test_a_hostile_pack_is_refused_with_a_sentence(tmp_path: Path, what: str) -> None:
     beginning = start(tmp_path)
     file, sessions = tmp_path / "evil.natstui", tmp_path / "deep" / "in" / "sessions"
-    file.write_bytes(beginning + HOSTILE[what]() + ustar.end())
+    file.write_bytes(beginning + HOSTILE[what]() + ustar.pack_end())
     before = set(tmp_path.rglob("*"))
     with pytest.raises(SessionError):
         unpack(file, sessions)
@@ -495,8 +495,8 @@ def write_bomb(folder: Path, what: str, beginning: bytes) -> Path:
     text, times_count, head_bytes = BOMBS[what]
     packed = repeated(text, times_count, b'{"kind":"'[:head_bytes])
     file = folder / f"{what}.natstui"
-    content = ustar.header(GOOD, len(packed)) + packed + ustar.padding(len(packed))
-    file.write_bytes(beginning + content + ustar.end())
+    content = ustar.member_header(GOOD, len(packed)) + packed + ustar.member_padding(len(packed))
+    file.write_bytes(beginning + content + ustar.pack_end())
     return file
 
 
@@ -534,7 +534,7 @@ def test_the_library_lists_damaged_sessions_too(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_reading_needs_no_room_for_a_bomb(tmp_path: Path) -> None:
     folder = made(tmp_path, [Noted(START_US, "x")])
-    path = segments(folder)[0].path
+    path = list_segments(folder)[0].path
     path.write_bytes(bomb())
     with pytest.raises(SessionError, match="is too large for a segment when decompressed"):
         Recording(folder)

@@ -17,9 +17,9 @@ from natstui.model.bench.latency import LatencyCounts
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.benchmark import BenchmarkReport
 from natstui.model.records.record import Advisory, Record
-from natstui.session.library import records_count
+from natstui.session.library import count_records
 from natstui.session.read.recording import Recording
-from natstui.session.share.export import Format, csv_cell, export
+from natstui.session.share.export import ExportFormat, csv_cell, export
 from natstui.session.share.tables import TABLES, Value
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
@@ -51,7 +51,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -
     return Recording(made(tmp_path_factory.mktemp("sessions"), records, polls_per_segment=30))
 
 
-def read(folder: Path, table: str, kind: Format) -> list[dict[str, object]]:
+def read(folder: Path, table: str, kind: ExportFormat) -> list[dict[str, object]]:
     with (folder / f"{table}.{kind}").open(encoding="utf-8") as file:
         if kind == "csv":
             return list(csv.DictReader(file))
@@ -60,12 +60,12 @@ def read(folder: Path, table: str, kind: Format) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_totals_equal_those_of_the_recorder(
-    tmp_path: Path, recording: Recording, records: list[Record], kind: Format
+    tmp_path: Path, recording: Recording, records: list[Record], kind: ExportFormat
 ) -> None:
     counts = export(recording.folder, tmp_path / "out", kind, quiet, refuse)
     tables = {table.name: read(tmp_path / "out", table.name, kind) for table in TABLES}
     assert counts == {name: len(rows) for name, rows in tables.items()}
-    recorded = records_count(recording)
+    recorded = count_records(recording)
     samples = sum(span.index.consumer_samples_count for span in recording.spans)
     assert counts["consumer_sample"] == samples == 70 * 7
     assert counts["stream_sample"] == 70 * 3
@@ -112,7 +112,9 @@ HOSTILE = "gave\x00 up \x1b]52;c;eA==\x07 \x9b31m \u202eevil \x7f"
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_a_terminal_that_shows_an_export_obeys_nothing_in_it(tmp_path: Path, kind: Format) -> None:
+def test_a_terminal_that_shows_an_export_obeys_nothing_in_it(
+    tmp_path: Path, kind: ExportFormat
+) -> None:
     advisory = Advisory(START_US + 1, "max_deliver", HOSTILE, HOSTILE, HOSTILE, "{}")
     session = made(tmp_path / "sessions", [*Scenario().beginning(), advisory])
     export(session, tmp_path / "out", kind, quiet, refuse)

@@ -20,7 +20,7 @@ from natstui.lines import decode_record
 from natstui.model.live.column_differences import ConsumersAsDifferences
 from natstui.model.live.snapshot import ConsumerColumns
 from natstui.model.records.record import Noted, Record, kind_of
-from natstui.session.files.folder import segments
+from natstui.session.files.folder import list_segments
 from natstui.session.files.keyframe import Keyframe
 from natstui.session.read.recording import Recording
 from natstui.session.share.format import (
@@ -81,7 +81,7 @@ def test_all_versions_hold_the_same() -> None:
     versions = [one.info.schema_version for one in (first, second, third)]
     assert versions == [1, 2, 3]
     assert list(first.records()) == list(second.records()) == list(third.records())
-    packed = b"".join(p.line for e in second.content(second.spans[0]).entries for p in e.pieces)
+    packed = b"".join(p.line for e in second.content(second.spans[0]).entries for p in e.parts)
     assert b'"delivered_near_us"' in packed and b'"delivered_at_us"' not in packed
 
 
@@ -176,7 +176,7 @@ def test_what_may_be_absent_may_be_absent_from_every_line(version: str) -> None:
 def test_the_lines_are_read_by_zcat(tmp_path: Path) -> None:
     scenario = Scenario(streams=1, consumers=2)
     folder = made(tmp_path, [*scenario.beginning(), *scenario.records(0, 40)])
-    path = segments(folder)[0].path
+    path = list_segments(folder)[0].path
     text = subprocess.run(["zcat", str(path)], check=True, capture_output=True).stdout
     kinds = [json.loads(line)["kind"] for line in text.splitlines()]
     assert kinds[0] == "keyframe"

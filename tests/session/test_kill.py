@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from natstui.model.records.record import Noted
-from natstui.session.files.folder import segments
-from natstui.session.library import seal_left_open
+from natstui.session.files.folder import list_segments
+from natstui.session.library import seal_unfinished_sessions
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
 
@@ -67,8 +67,8 @@ def test_a_kill_at_random_moments_loses_at_most_a_second(tmp_path: Path, kills_c
         verdict = verify(result.folder)
         assert not verdict.damaged, verdict.findings
         assert any("was cut off: the last record is of" in f.text for f in verdict.findings)
-        sealed_before += len(segments(result.folder)) > 1
-        assert seal_left_open(result.folder.parent) == [result.folder]
+        sealed_before += len(list_segments(result.folder)) > 1
+        assert seal_unfinished_sessions(result.folder.parent) == [result.folder]
         assert list(Recording(result.folder).records()) == before
-        assert all(segment.sealed for segment in segments(result.folder))
+        assert all(segment.sealed for segment in list_segments(result.folder))
     assert sealed_before >= kills_count // 5

@@ -12,12 +12,12 @@ import pytest
 from natstui.errors import SessionError, UsageError
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot
 from natstui.session.library import (
-    annotate,
-    delete,
-    find,
-    rename,
+    add_note,
+    build_summary,
+    delete_session,
+    find_session,
+    rename_session,
     session_folders,
-    summary,
 )
 from natstui.session.read.recording import Recording
 from tests.session.making import made
@@ -40,12 +40,12 @@ def test_a_server_polled_in_turns_is_listed_with_all_its_consumers(
     scenario = Scenario(streams=3, consumers=12)
     polls = [turn(scenario.poll(second), second % 3) for second in range(9)]
     folder = made(tmp_path, [*scenario.beginning(), *polls], polls_per_segment)
-    listed = summary(Recording(folder))
+    listed = build_summary(Recording(folder))
     assert (listed.streams_count, listed.consumers_count) == (3, 12)
 
 
 def test_a_recording_without_a_poll_is_listed_with_unknown_counts(tmp_path: Path) -> None:
-    listed = summary(Recording(made(tmp_path, Scenario().beginning())))
+    listed = build_summary(Recording(made(tmp_path, Scenario().beginning())))
     assert (listed.streams_count, listed.consumers_count) == (None, None)
 
 
@@ -57,7 +57,7 @@ def test_deleting_a_recording_leaves_what_others_put_into_its_folder(tmp_path: P
     (folder / "records-000009.jsonl").mkdir()
     (folder / "src").mkdir()
     (folder / "src" / "a.c").write_text("x")
-    assert delete(folder) == f"; 3 other files in {folder} stay"
+    assert delete_session(folder) == f"; 3 other files in {folder} stay"
     assert sorted(path.name for path in folder.rglob("*")) == [
         "a.c", "my-notes.txt", "records-000009.jsonl", "src",
     ]  # fmt: skip
@@ -72,14 +72,16 @@ def test_deleting_a_recording_removes_its_folder_when_nothing_else_is_in_it(
     link.symlink_to(folder)
     content = (folder / "session.json").read_bytes()
     changes: tuple[Callable[[], object], ...] = (
-        lambda: delete(link), lambda: rename(link, "x"), lambda: annotate(link, "x"),
-    )  # fmt: skip
+        lambda: delete_session(link),
+        lambda: rename_session(link, "x"),
+        lambda: add_note(link, "x"),
+    )
     for change in changes:
         with pytest.raises(SessionError, match="is a link"):
             change()
     assert link.is_symlink()
     assert (folder / "session.json").read_bytes() == content
-    assert (delete(folder), folder.exists()) == ("", False)
+    assert (delete_session(folder), folder.exists()) == ("", False)
 
 
 def test_a_folder_that_cannot_be_deleted_stays_empty_and_that_is_said(
@@ -88,7 +90,7 @@ def test_a_folder_that_cannot_be_deleted_stays_empty_and_that_is_said(
     scenario = Scenario(streams=1, consumers=1)
     folder = made(tmp_path / "sessions", [*scenario.beginning(), scenario.poll(1)])
     monkeypatch.chdir(folder)
-    assert delete(Path()) == "; its empty folder . stays: Invalid argument"
+    assert delete_session(Path()) == "; its empty folder . stays: Invalid argument"
     assert not list(folder.iterdir())
 
 
@@ -102,12 +104,12 @@ def test_last_is_the_newest_recording_whatever_is_called_so(
     (sessions / "last").symlink_to(elsewhere)
     (sessions / "zzz").symlink_to(elsewhere)
     monkeypatch.chdir(sessions)
-    assert find(sessions, "last") == folder
+    assert find_session(sessions, "last") == folder
     assert session_folders(sessions) == [folder]
     with pytest.raises(UsageError, match="no session 'zz'"):
-        find(sessions, "zz")
+        find_session(sessions, "zz")
     # A path that leads to a recording is still one.
-    assert find(sessions, "./last") == Path("last")
+    assert find_session(sessions, "./last") == Path("last")
 
 
 def test_notes_that_are_written_at_once_are_all_kept(tmp_path: Path) -> None:
@@ -115,20 +117,20 @@ def test_notes_that_are_written_at_once_are_all_kept(tmp_path: Path) -> None:
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
     notes = [f"note {number}" for number in range(40)]
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda note: annotate(folder, note), notes))
+        list(threads.map(lambda note: add_note(folder, note), notes))
     assert sorted(Recording(folder).info.notes) == sorted(notes)
 
 
 def test_a_recording_can_be_read_whatever_is_noted_about_it(tmp_path: Path) -> None:
     scenario = Scenario(streams=1, consumers=1)
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
-    annotate(folder, "short")
+    add_note(folder, "short")
     with pytest.raises(SessionError, match="too long"):
         for _ in range(20):
-            annotate(folder, "x" * 125_000)
+            add_note(folder, "x" * 125_000)
     with pytest.raises(SessionError, match="too long"):
-        rename(folder, "x" * 525_000)
-    folder = rename(folder, "later")
+        rename_session(folder, "x" * 525_000)
+    folder = rename_session(folder, "later")
     assert Recording(folder).info.notes[0] == "short"
 
 
@@ -137,13 +139,13 @@ def test_a_path_is_no_name_of_a_recording(tmp_path: Path) -> None:
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
     for name in ("../../x", "/x", "a/../b", "..", ".", "~/x", "..\\x"):
         with pytest.raises(UsageError, match="is a path, not a name of a recording"):
-            rename(folder, name)
-    assert rename(folder, "Incident 7/3 ...").name.endswith("-Incident-7-3")
+            rename_session(folder, name)
+    assert rename_session(folder, "Incident 7/3 ...").name.endswith("-Incident-7-3")
 
 
 def test_no_recording_is_meant_by_an_empty_name(tmp_path: Path) -> None:
     scenario = Scenario(streams=1, consumers=1)
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
-    assert find(tmp_path, folder.name) == folder
+    assert find_session(tmp_path, folder.name) == folder
     with pytest.raises(UsageError, match="is empty"):
-        find(tmp_path, "")
+        find_session(tmp_path, "")

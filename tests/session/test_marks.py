@@ -10,13 +10,13 @@ from natstui.model.records.record import (
     Unavailable,
 )
 from natstui.model.records.recording import ClockStepped, Gap, Mark
-from natstui.session.files.keyframe import KeyframeMaker
-from natstui.session.files.marks import Marker
+from natstui.session.files.keyframe import KeyframeBuilder
+from natstui.session.files.marks import MarkBuilder
 from tests.session.scenario import START_US, Scenario
 
 
 def test_events_have_marks_and_samples_have_none() -> None:
-    marker = Marker(None)
+    marker = MarkBuilder(None)
     records = [
         Noted(1, "here\x1b[2J"),
         Outcome(2, 1, "refused", "read-only"),
@@ -27,7 +27,7 @@ def test_events_have_marks_and_samples_have_none() -> None:
         BenchmarkLog(7, "run", "worker pub/0 was killed"),
         AckSample(8, "S", "C", 1, 1, 1, 1),
     ]
-    assert [marker.mark(record) for record in records] == [
+    assert [marker.mark_of(record) for record in records] == [
         Mark(1, "note", "here␛[2J"),
         Mark(2, "action", "refused: read-only"),
         Mark(3, "link", "the server closed the connection"),
@@ -40,32 +40,32 @@ def test_events_have_marks_and_samples_have_none() -> None:
 
 
 def test_a_configuration_is_marked_when_it_changes_not_when_it_is_first_seen() -> None:
-    scenario, memory = Scenario(streams=2, consumers=2), KeyframeMaker()
+    scenario, memory = Scenario(streams=2, consumers=2), KeyframeBuilder()
     first = scenario.configured(START_US)
-    assert Marker(None).mark(first) is None
+    assert MarkBuilder(None).mark_of(first) is None
     memory.add(first)
     memory.add(scenario.poll(1))
-    marker = Marker(memory.keyframe(START_US))
-    assert marker.mark(first) is None
-    mark = marker.mark(scenario.configured(START_US + 5, max_bytes=7))
+    marker = MarkBuilder(memory.keyframe(START_US))
+    assert marker.mark_of(first) is None
+    mark = marker.mark_of(scenario.configured(START_US + 5, max_bytes=7))
     assert mark == Mark(
         START_US + 5, "configuration", "configuration changed: ORDERS-000, ORDERS-001"
     )
 
 
 def test_the_same_trouble_is_marked_once() -> None:
-    marker = Marker(None)
+    marker = MarkBuilder(None)
     trouble = Unavailable(1, "STREAM.LIST", "no answer")
-    assert marker.mark(trouble) == Mark(1, "unavailable", "STREAM.LIST: no answer")
-    assert marker.mark(trouble) is None
-    assert marker.mark(Restored(2, "STREAM.LIST")) is not None
-    assert marker.mark(trouble) is not None
+    assert marker.mark_of(trouble) == Mark(1, "unavailable", "STREAM.LIST: no answer")
+    assert marker.mark_of(trouble) is None
+    assert marker.mark_of(Restored(2, "STREAM.LIST")) is not None
+    assert marker.mark_of(trouble) is not None
 
 
 def test_what_the_next_engine_cannot_read_either_is_marked_again() -> None:
-    marker = Marker(None)
+    marker = MarkBuilder(None)
     trouble = Unavailable(1, "STREAM.LIST", "no answer")
     started = next(iter(Scenario().beginning()))
-    assert [marker.mark(record) is not None for record in (trouble, started, trouble)] == [
+    assert [marker.mark_of(record) is not None for record in (trouble, started, trouble)] == [
         True, False, True,
     ]  # fmt: skip

@@ -16,7 +16,7 @@ from natstui.model.records.record import AckSample, Advisory, Noted, Record
 from natstui.model.records.recording import ClockStepped, ReplayPosition
 from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
-from natstui.session.read.seek import route
+from natstui.session.read.seek import plan_route
 from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import facts, replayed
@@ -62,7 +62,7 @@ def test_the_timeline_has_the_moments_of_the_live_screen(
     records: list[Record], recording: Recording
 ) -> None:
     assert len(recording.spans) > 3
-    told = [us for s in recording.spans for us in recording.moments(s, recording.content(s))]
+    told = [us for s in recording.spans for us in recording.entry_times(s, recording.content(s))]
     assert told == [state.now_at_us for state in lived(records)]
     assert (recording.start_us, recording.end_us) == (told[0], told[-1])
 
@@ -92,7 +92,7 @@ def test_a_jump_to_an_event_shows_it(records: list[Record], recording: Recording
     for mark in sorted({mark.at_us for mark in recording.marks()} - {recording.start_us}):
         if mark <= second(1):
             continue
-        for line in player.to_mark(forward=True):
+        for line in player.seek_mark(forward=True):
             state = state.after(decode_record(line))
         assert player.at_us == mark
         texts = [it.text for it in state.happenings if isinstance(it, Advisory | Noted)]
@@ -107,7 +107,7 @@ def test_going_forward_meets_the_same_moments_as_a_seek(
     player = Player(recording)
     state = fold(map(decode_record, player.seek(recording.start_us)))
     for expected in lived(records)[1:]:
-        for line in player.forward(expected.now_at_us):
+        for line in player.play_until(expected.now_at_us):
             state = state.after(decode_record(line))
         assert encode_record(state.happenings[-1]) == encode_record(expected.happenings[-1])
         assert facts(state)["costs"] == expected.costs
@@ -148,7 +148,7 @@ def test_sampled_acknowledgements_add_up_to_the_same_wherever_reading_begins(
         counted = from_latencies(range(1000 * number, 1000 * number + 50))
         records.append(AcksCounted(at_us + 500, "S", "c", counted, 3, number))
     recording = Recording(made(tmp_path, records, 2))
-    assert route(recording, recording.end_us).samples_from > 0
+    assert plan_route(recording, recording.end_us).samples_from > 0
     # In the last second, and five seconds before it.
     for count in range(len(records) - 1, 0, -5 * 402):
         expected = fold(records[: count + 1])

@@ -12,8 +12,8 @@ from natstui.lines import decode_record
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Noted, Record
 from natstui.model.records.recording import ReplayMarks, ReplayPosition
-from natstui.session.files.folder import segments
-from natstui.session.files.layout import EVENTS, FLOW
+from natstui.session.files.folder import list_segments
+from natstui.session.files.layout import EVENTS_MEMBER, FREQUENT_MEMBER
 from natstui.session.files.segment import read_content, read_segment
 from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
@@ -28,7 +28,7 @@ def sent(lines: Iterator[bytes]) -> list[Record]:
 
 
 def drop(folder: Path, count: int) -> None:
-    for segment in segments(folder)[:count]:
+    for segment in list_segments(folder)[:count]:
         segment.path.unlink()
 
 
@@ -53,11 +53,11 @@ def test_following_goes_on_where_it_was_when_older_segments_are_deleted(maker: M
     added = add(maker, 40, 55)
     drop(maker.disk.folder, 2)
     assert player.refresh()
-    assert sent(player.forward(2**62)) == added
+    assert sent(player.play_until(2**62)) == added
     more = add(maker, 55, 60)
     drop(maker.disk.folder, 1)
     assert player.refresh()
-    assert sent(player.forward(2**62)) == more
+    assert sent(player.play_until(2**62)) == more
     maker.disk.abandon()
 
 
@@ -66,7 +66,7 @@ def test_a_recording_without_a_record_has_a_position_and_nothing_to_show(tmp_pat
     position = decode_record(player.position())
     assert isinstance(position, ReplayPosition)
     assert (position.newest_at_us, position.left_out_lines_count) == (None, 0)
-    assert sent(player.forward(2**62)) == []
+    assert sent(player.play_until(2**62)) == []
 
 
 def test_a_moment_that_is_deleted_is_followed_by_the_oldest_there_still_is(maker: Maker) -> None:
@@ -75,7 +75,7 @@ def test_a_moment_that_is_deleted_is_followed_by_the_oldest_there_still_is(maker
     drop(maker.disk.folder, 2)
     player.refresh()
     assert player.at_us == Recording(maker.disk.folder).start_us
-    records = sent(player.forward(2**62))
+    records = sent(player.play_until(2**62))
     polls = [record for record in records if isinstance(record, Snapshot)]
     assert len(polls) == 1 + 20, "the keyframe's, and those of what is left"
     whole = fold(Recording(maker.disk.folder).records())
@@ -103,7 +103,7 @@ def test_only_what_was_appended_to_the_open_segment_is_read(tmp_path: Path) -> N
         added = Noted(START_US + 5_000 + number, "more")
         maker.add(added)
         assert player.refresh()
-        assert sent(player.forward(2**62)) == [added]
+        assert sent(player.play_until(2**62)) == [added]
     # 8 notes are some 1 KB; the rest is session.json and the like.
     assert read_bytes() - before_bytes < size_bytes / 4
     maker.disk.abandon()
@@ -114,9 +114,9 @@ def test_a_segment_that_grows_is_the_same_as_one_read_at_once(tmp_path: Path) ->
     for record in [*scenario.beginning(), *scenario.records(0, 5), Noted(START_US, "the end")]:
         maker.add(record)
     maker.disk.abandon()
-    (path,) = (segment.path for segment in segments(maker.disk.folder))
+    (path,) = (segment.path for segment in list_segments(maker.disk.folder))
     whole = path.read_bytes()
-    assert any(len(entry.pieces) > 2 for entry in read_content(path, sealed=False).entries)
+    assert any(len(entry.parts) > 2 for entry in read_content(path, sealed=False).entries)
     path.write_bytes(b"")
     recording = Recording(maker.disk.folder)
     for end in [*range(0, len(whole), 7_001), len(whole)]:
@@ -137,13 +137,13 @@ def test_a_segment_that_is_sealed_between_listing_and_reading_is_read_all_the_sa
     maker: Maker,
 ) -> None:
     folder = maker.disk.folder
-    listed = segments(folder)[-1]
+    listed = list_segments(folder)[-1]
     assert not listed.sealed
     before = [entry.record() for entry in read_segment(listed).entries]
     maker.disk.finish(START_US)
     assert not listed.path.exists()
     assert [entry.record() for entry in read_segment(listed).entries] == before
-    segments(folder)[-1].path.unlink()
+    list_segments(folder)[-1].path.unlink()
     with pytest.raises(SessionError, match=listed.path.name):
         read_segment(listed)
 
@@ -170,7 +170,7 @@ def test_only_segments_with_something_small_are_read_before_it_is_asked_for(
     only_a_poll, with_a_note = recording.spans
     recording.warm_up()
     drop(folder, 2)
-    small = recording.part(with_a_note, (EVENTS, FLOW))
+    small = recording.read_members(with_a_note, (EVENTS_MEMBER, FREQUENT_MEMBER))
     assert [entry.record() for entry in small.entries] == [note]
     with pytest.raises(SessionError, match="cannot read"):
-        recording.part(only_a_poll, (EVENTS, FLOW))
+        recording.read_members(only_a_poll, (EVENTS_MEMBER, FREQUENT_MEMBER))

@@ -11,21 +11,21 @@ from pathlib import Path
 import pytest
 
 from natstui.lines import decode_record
-from natstui.model.findings.evaluate import judged, judged_after
+from natstui.model.findings.evaluate import apply_and_evaluate, evaluate_findings
 from natstui.model.findings.finding import Finding
-from natstui.model.findings.recorded import TOLD_AGAIN_US
+from natstui.model.findings.recorded import REPEAT_INTERVAL_US
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.live.state import State, folded
+from natstui.model.live.state import State, apply_records
 from natstui.model.records.findings import FindingReport, FindingsChanged
 from natstui.model.records.record import Record
-from natstui.session.files.folder import segments
-from natstui.session.files.keyframe import KeyframeMaker
+from natstui.session.files.folder import list_segments
+from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.files.segment import read_content
 from natstui.session.library import summaries
-from natstui.session.read.judged import changes_of
+from natstui.session.read.findings import compute_changes
 from natstui.session.read.recording import Recording
 from natstui.session.read.seek import lines_until
-from natstui.session.share.recorded_findings import recorded_findings
+from natstui.session.share.recorded_findings import read_recorded_findings
 from natstui.session.share.verify import verify
 from natstui.session.write.recorder import Clock, Recorder
 from natstui.session.write.settings import RecorderSettings
@@ -71,7 +71,7 @@ def record(sessions: Path, records: Iterable[Record], segment_s: float = 60.0) -
 
     recorder = Recorder(
         RecorderSettings(sessions, "test", segment_s=segment_s),
-        KeyframeMaker().keyframe(at_us(0)),
+        KeyframeBuilder().keyframe(at_us(0)),
         lambda change: None,
         Clock(clock, clock),
     )
@@ -99,7 +99,7 @@ def live(records: list[Record], until_us: int) -> State:
     state = State()
     for one in records:
         if (one.taken_at_us if isinstance(one, Snapshot) else one.at_us) <= until_us:
-            state = judged_after(state, one)
+            state = apply_and_evaluate(state, one)
     return state
 
 
@@ -138,7 +138,7 @@ def test_what_is_found_of_servers_is_written_though_they_are_not(tmp_path: Path)
 
 def test_what_a_finding_tells_is_written_again_now_and_then_only(folder: Path) -> None:
     of_pulls = [one for one in told(folder) if one.code == "NT-C07" and not one.until_at_us]
-    assert 1 < len(of_pulls) <= 2 + 180_000_000 // TOLD_AGAIN_US, len(of_pulls)
+    assert 1 < len(of_pulls) <= 2 + 180_000_000 // REPEAT_INTERVAL_US, len(of_pulls)
     assert len({one.since_at_us for one in of_pulls}) == 1
 
 
@@ -162,14 +162,14 @@ def test_a_moment_has_the_findings_that_were_live_since_exactly_then(
     moment_us = at_us(second) + 600_000
     lines = lines_until(Recording(folder), moment_us)
     # As the viewer builds it: all of it, then judged.
-    state = judged(folded(State(), [decode_record(line) for line in lines]))
+    state = evaluate_findings(apply_records(State(), [decode_record(line) for line in lines]))
     was = live(lived.records, moment_us)
-    assert spans(state.findings.open()) == spans(was.findings.open())
+    assert spans(state.findings.list_open()) == spans(was.findings.list_open())
     assert spans(state.findings.resolved) == spans(was.findings.resolved)
 
 
 def test_every_keyframe_has_what_is_open(folder: Path) -> None:
-    files = segments(folder)
+    files = list_segments(folder)
     assert len(files) > 4
     for file in files:
         keyframe = read_content(file.path, sealed=file.sealed).keyframe
@@ -180,16 +180,16 @@ def test_every_keyframe_has_what_is_open(folder: Path) -> None:
 
 
 def test_health_tells_of_a_recording_what_was_recorded(lived: Kept, folder: Path) -> None:
-    state, over, damage = recorded_findings(folder, lambda done, total: None)
+    state, over, damage = read_recorded_findings(folder, lambda done, total: None)
     assert damage == []
     assert spans(over) == spans(lived.state.findings.resolved)
-    assert spans(state.findings.open()) == spans(lived.state.findings.open())
+    assert spans(state.findings.list_open()) == spans(lived.state.findings.list_open())
 
 
 @pytest.mark.slow
 def test_an_older_recording_is_judged_by_the_same_rules(lived: Kept, tmp_path: Path) -> None:
     old = made(tmp_path, lived.records)
-    found = [one for change in changes_of(old) for one in change.findings]
+    found = [one for change in compute_changes(old) for one in change.findings]
     ends = {(one.code, one.since_at_us, one.until_at_us) for one in found if one.until_at_us}
     assert ends == {(o.kind.code, o.since_us, o.until_us) for o in lived.state.findings.resolved}
 
@@ -197,7 +197,7 @@ def test_an_older_recording_is_judged_by_the_same_rules(lived: Kept, tmp_path: P
 def test_a_code_of_tomorrow_is_left_out() -> None:
     told_now = FindingReport("NT-C99", "S", "C", 1, "", 5, "of tomorrow")
     state = State().after(FindingsChanged(9, (told_now, replace(told_now, code="NT-C07"))))
-    assert [one.kind.code for one in state.findings.open()] == ["NT-C07"]
+    assert [one.kind.code for one in state.findings.list_open()] == ["NT-C07"]
     assert state.now_at_us == 9
 
 
@@ -205,7 +205,7 @@ def test_findings_of_codes_that_are_not_known_are_named(tmp_path: Path) -> None:
     records = [snapshot(START_S + second) for second in range(10)]
     strange = FindingReport("NT-S99", "S", "", 0, "", at_us(10), "something new")
     folder = made(tmp_path, [*records, FindingsChanged(at_us(11), (strange,))])
-    _, _, unread = recorded_findings(folder, lambda *_: None)
+    _, _, unread = read_recorded_findings(folder, lambda *_: None)
     assert unread == ["findings with codes unknown to this natstui: NT-S99"]
 
 
@@ -235,11 +235,11 @@ def test_a_recording_that_lost_its_content_is_never_fine(
     kept = Kept()
     kept.polls(30, waiting_pulls_count=1)
     folder = made(tmp_path, kept.records, 12)
-    for file in segments(folder):
+    for file in list_segments(folder):
         spoil(file.path)
     if not indexed:
         (folder / "index.jsonl").unlink()
-    _, _, unread = recorded_findings(folder, lambda *_: None)
+    _, _, unread = read_recorded_findings(folder, lambda *_: None)
     assert unread
     assert all(finding.damage for finding in verify(folder).findings[:1])
     assert [each.status for each in summaries(tmp_path) if each.problem is None] in (

@@ -21,10 +21,10 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.record import Configured, LinkChanged, Noted, Outcome, Record
 from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
-from natstui.session.files.entry import Splitter, entry_of, piece_of
-from natstui.session.files.folder import is_recording, segments
+from natstui.session.files.entry import RecordSplitter, join_parts, parse_part
+from natstui.session.files.folder import is_recording, list_segments
 from natstui.session.files.info import read_info
-from natstui.session.files.keyframe import KeyframeMaker
+from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.library import session_folders
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import Verdict, verify
@@ -56,11 +56,11 @@ Start = Callable[..., Recorded]
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
     def started(
-        keyframes: KeyframeMaker | None = None, clock: Clock | None = None, **rest: object
+        keyframes: KeyframeBuilder | None = None, clock: Clock | None = None, **rest: object
     ) -> Recorded:
         told: list[RecordingChanged] = []
         settings = RecorderSettings(tmp_path / "sessions", **rest)  # type: ignore[arg-type]
-        keyframe = (keyframes or KeyframeMaker()).keyframe(START_US)
+        keyframe = (keyframes or KeyframeBuilder()).keyframe(START_US)
         return Recorded(Recorder(settings, keyframe, told.append, clock), told)
 
     return started
@@ -79,7 +79,7 @@ def test_everything_recorded_comes_back_in_order(start: Start) -> None:
 
 
 def test_a_recording_that_begins_later_begins_with_what_is_known(start: Start) -> None:
-    scenario, memory = Scenario(), KeyframeMaker()
+    scenario, memory = Scenario(), KeyframeBuilder()
     for record in [*scenario.beginning(), *scenario.records(0, 3)]:
         memory.add(record)
     recorded = start(memory)
@@ -111,13 +111,13 @@ def test_what_is_asked_for_may_be_recorded(start: Start) -> None:
 
 
 def test_records_without_room_are_counted() -> None:
-    waiting = RecordQueue(most_rows=2)
+    waiting = RecordQueue(max_rows=2)
     for number in range(5):
         waiting.add(Noted(number, "x"))
-    assert len(waiting.take(0)) == 2
-    assert (waiting.lost_count(), waiting.lost_count()) == (3, 0)
+    assert len(waiting.get_all(0)) == 2
+    assert (waiting.new_lost_count(), waiting.new_lost_count()) == (3, 0)
     waiting.add(Noted(9, "room again"))
-    assert waiting.take(0) == [Noted(9, "room again")]
+    assert waiting.get_all(0) == [Noted(9, "room again")]
 
 
 def test_segments_are_sealed_and_each_begins_with_all_that_is_known(start: Start) -> None:
@@ -146,7 +146,7 @@ def test_the_oldest_segments_go_when_there_are_too_many_bytes(start: Start) -> N
         recorded.recorder.add(Noted(START_US + number, str(Scenario(seed=number).poll(1))))
         wait_until(lambda: not recorded.recorder.is_behind)
     recorded.recorder.stop()
-    numbers = [segment.number for segment in segments(recorded.recorder.folder)]
+    numbers = [segment.number for segment in list_segments(recorded.recorder.folder)]
     assert numbers[0] > 1 and numbers == list(range(numbers[0], numbers[-1] + 1))
     dropped = read_info(recorded.recorder.folder).dropped
     assert dropped is not None and dropped.segments_count == numbers[0] - 1
@@ -182,8 +182,10 @@ def test_old_segments_go_when_they_are_older_than_asked_for(start: Start) -> Non
     folder = recorded.recorder.folder
     for number in (1, 2):
         recorded.recorder.add(Noted(clock.wall_us(), f"old {number}"))
-        wait_until(lambda number=number: len(segments(folder)) > number)
-    wait_until(lambda: [segment.sealed for segment in segments(folder)] == [True, True, False])
+        wait_until(lambda number=number: len(list_segments(folder)) > number)
+    wait_until(
+        lambda: [segment.sealed for segment in list_segments(folder)] == [True, True, False]
+    )
     clock.passed_us = HOUR_US + 30_000_000
     wait_until(lambda: (dropped := read_info(folder).dropped) and dropped.segments_count == 2)
     recorded.recorder.add(Noted(clock.wall_us(), "new"))
@@ -201,9 +203,9 @@ def test_a_clock_that_is_wrong_for_a_while_deletes_nothing(start: Start, step_us
     folder = recorded.recorder.folder
 
     def record(text: str) -> None:
-        sealed_count = sum(segment.sealed for segment in segments(folder))
+        sealed_count = sum(segment.sealed for segment in list_segments(folder))
         recorded.recorder.add(Noted(clock.wall_us(), text))
-        wait_until(lambda: sum(segment.sealed for segment in segments(folder)) > sealed_count)
+        wait_until(lambda: sum(segment.sealed for segment in list_segments(folder)) > sealed_count)
 
     record("right")
     for set_us, text in ((step_us, "wrong"), (0, "right again")):
@@ -288,13 +290,13 @@ def test_a_recording_whose_recorder_was_killed_goes_on_in_its_folder_and_notes_t
     # As the system does for a process that is killed.
     maker.disk.abandon()
     folder = maker.disk.folder
-    assert [segment.sealed for segment in segments(folder)] == [True, True, False]
+    assert [segment.sealed for segment in list_segments(folder)] == [True, True, False]
     last_us = max(r.taken_at_us if isinstance(r, Snapshot) else r.at_us for r in before)
     told: list[RecordingChanged] = []
     settings = RecorderSettings(tmp_path, max_bytes=10**9)
-    recorder = Recorder(settings, KeyframeMaker().keyframe(START_US), told.append, None, folder)
+    recorder = Recorder(settings, KeyframeBuilder().keyframe(START_US), told.append, None, folder)
     assert recorder.folder == folder and is_recording(folder)
-    assert [segment.sealed for segment in segments(folder)] == [True, True, True, False]
+    assert [segment.sealed for segment in list_segments(folder)] == [True, True, True, False]
     after = Noted(START_US + 60_000_000, "after")
     recorder.add(after)
     recorder.stop()
@@ -307,7 +309,7 @@ def test_a_recording_whose_recorder_was_killed_goes_on_in_its_folder_and_notes_t
     assert info.records_count["snapshot"] == 5 and info.records_count["gap"] == 1
     (finding,) = verify(folder).findings
     assert not finding.damage and "the recording engine was killed" in finding.text
-    assert told[-1].size_bytes == sum(s.path.stat().st_size for s in segments(folder))
+    assert told[-1].size_bytes == sum(s.path.stat().st_size for s in list_segments(folder))
     assert session_folders(tmp_path) == [folder]
 
 
@@ -316,13 +318,13 @@ def test_a_recording_goes_on_in_no_folder_that_another_recorder_writes(tmp_path:
     with pytest.raises(SessionError, match="another process is recording"):
         Recorder(
             RecorderSettings(tmp_path),
-            KeyframeMaker().keyframe(START_US),
+            KeyframeBuilder().keyframe(START_US),
             lambda change: None,
-            unfinished=other.folder,
+            continued_folder=other.folder,
         )
     assert len(os.listdir("/dev/fd")) == before
     other.finish(START_US)
-    assert [segment.number for segment in segments(other.folder)] == [1]
+    assert [segment.number for segment in list_segments(other.folder)] == [1]
 
 
 def test_a_disk_that_fills_as_it_begins_leaves_nothing_open(
@@ -334,7 +336,7 @@ def test_a_disk_that_fills_as_it_begins_leaves_nothing_open(
     before = set(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patched, pytest.raises(SessionError, match="No space left"):
         patched.setattr(os, "write", full)
-        Recorder(RecorderSettings(tmp_path), KeyframeMaker().keyframe(0), lambda change: None)
+        Recorder(RecorderSettings(tmp_path), KeyframeBuilder().keyframe(0), lambda change: None)
     assert set(os.listdir("/proc/self/fd")) == before
     assert not is_recording(session_folders(tmp_path)[0])
 
@@ -343,7 +345,7 @@ def test_a_recording_that_cannot_begin_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     settings = RecorderSettings(tmp_path / "file" / "sessions")
     with pytest.raises(SessionError, match="cannot record into"):
-        Recorder(settings, KeyframeMaker().keyframe(0), lambda change: None)
+        Recorder(settings, KeyframeBuilder().keyframe(0), lambda change: None)
 
 
 @pytest.mark.slow
@@ -362,12 +364,12 @@ def test_adding_never_waits_for_the_disk(start: Start) -> None:
 
 
 def test_rows_that_come_in_the_middle_of_a_segment_do_not_get_a_line_each() -> None:
-    splitter = Splitter()
+    splitter = RecordSplitter()
     splitter.lines(Scenario(streams=300, consumers=1).poll(1), 1)
     many = Scenario(streams=300, consumers=2000).poll(2)
     lines = splitter.lines(many, 2)
     assert len(lines) < 150
-    entry = entry_of([piece_of(line[:-1], 0) for line in lines])
+    entry = join_parts([parse_part(line[:-1], 0) for line in lines])
     assert entry is not None and entry.record() == many
 
 

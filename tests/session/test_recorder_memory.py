@@ -14,8 +14,8 @@ import pytest
 
 from benchmarks.recording import PollClock
 from natstui.model.records.record import Noted
-from natstui.session.files.folder import folder_size_bytes, segments
-from natstui.session.files.keyframe import KeyframeMaker
+from natstui.session.files.folder import folder_size_bytes, list_segments
+from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.write.recorder import Clock, Recorder
 from natstui.session.write.settings import RecorderSettings
 from tests.session.making import wait_until
@@ -59,7 +59,7 @@ def recording(folder: Path, retain_s: int | None) -> tuple[Recorder, Callable[[i
     scenario, clock = Scenario(), PollClock()
     recorder = Recorder(
         RecorderSettings(folder, "days", retain_s=retain_s),
-        KeyframeMaker().keyframe(0),
+        KeyframeBuilder().keyframe(0),
         lambda change: None,
         Clock(clock.now_us, clock.now_us),
     )
@@ -95,6 +95,6 @@ def test_hours_of_recording_take_no_more_memory_than_the_first(
         assert held_bytes(recorder) < first_bytes + 30_000
     finally:
         recorder.stop()
-    kept = [one for one in segments(recorder.folder) if one.sealed]
+    kept = [one for one in list_segments(recorder.folder) if one.sealed]
     assert len(kept) >= 55 if retain_s else len(kept) >= 110
     assert folder_size_bytes(recorder.folder) >= sum(one.path.stat().st_size for one in kept)

@@ -23,13 +23,13 @@ from natstui.model.records.record import (
     Record,
     Unavailable,
 )
-from natstui.session.files.entry import encode_keyframe, entry_of, piece_of
-from natstui.session.files.folder import segments
-from natstui.session.files.info import SessionInfo, new_info
+from natstui.session.files.entry import encode_keyframe, join_parts, parse_part
+from natstui.session.files.folder import list_segments
+from natstui.session.files.info import SessionInfo, create_info
 from natstui.session.files.keyframe import Keyframe
-from natstui.session.files.segment import Content, parse, read_content
-from natstui.session.share.redact import API_WORDS, REDACTED, Pseudonyms
-from natstui.session.write.recorder import recordable
+from natstui.session.files.segment import Content, parse_segment, read_content
+from natstui.session.share.redact import API_TOKENS, REDACTED, Pseudonyms
+from natstui.session.write.recorder import prepare_for_recording
 from tests.session.any_record import KINDS, any_record
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario, stream
@@ -53,14 +53,14 @@ BECOMES = {
         "StreamConfiguration.sources", "ConsumerConfiguration.stream", "Advisory.stream",
         "AckSample.stream", "AcksCounted.stream", "SubjectsCounted.stream",
         "AdvisoriesCounted.stream",
-        "FindingReport.stream", "Trouble.stream",
+        "FindingReport.stream", "AdvisoryCounts.stream",
     },
     "consumer-": {
         "ConsumerColumns.name", "Offline.consumer", "Snapshot.unreachable_consumers",
         "ConsumerConfiguration.name",
         "ConsumerConfiguration.deliver_group", "Advisory.consumer", "AckSample.consumer",
         "AcksCounted.consumer", "AdvisoriesCounted.consumer", "Role.consumer",
-        "FindingReport.consumer", "Subscription.queue", "Trouble.consumer",
+        "FindingReport.consumer", "Subscription.queue", "AdvisoryCounts.consumer",
     },
     "server-": {
         "StreamColumns.leader", "ConsumerColumns.leader", "Peer.name", "Account.domain",
@@ -146,7 +146,7 @@ PSEUDONYM = re.compile(
 @pytest.mark.parametrize("cls", [*KINDS, Keyframe])
 def test_every_text_of_a_record_is_replaced_and_every_number_is_kept(cls: Any) -> None:
     record = filled(cls)
-    for field, before, after in compared(record, Pseudonyms().value(record)):
+    for field, before, after in compared(record, Pseudonyms().redact(record)):
         if before == SECRET:
             assert re.sub(r"\d+$", "", after) == outcome(field, SECRET), field
         elif isinstance(before, dict):
@@ -158,13 +158,13 @@ def test_every_text_of_a_record_is_replaced_and_every_number_is_kept(cls: Any) -
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(any_record())
 def test_any_redacted_record_can_be_read_and_holds_no_text_of_its_own(record: Record) -> None:
-    redacted = Pseudonyms().value(record)
-    entry = entry_of([piece_of(encode_record(redacted)[:-1], 0)])
+    redacted = Pseudonyms().redact(record)
+    entry = join_parts([parse_part(encode_record(redacted)[:-1], 0)])
     assert entry is not None and entry.record() == redacted
     for field, before, after in compared(record, redacted):
         if isinstance(before, str) and field not in CLOSED and field not in BECOMES["kept"]:
             becomes = outcome(field, before)
-            tokens = {*after.split(".")} - (API_WORDS if becomes == "token-" else set())
+            tokens = {*after.split(".")} - (API_TOKENS if becomes == "token-" else set())
             assert after == becomes or not before or all(map(PSEUDONYM.fullmatch, tokens)), field
 
 
@@ -176,31 +176,31 @@ def test_the_table_of_this_test_names_only_fields_that_are_recorded() -> None:
 
 def test_a_name_has_one_pseudonym_wherever_it_stands_and_no_other_name_has_it() -> None:
     names = Pseudonyms()
-    first, second = (names.value(stream(name, START_US)) for name in ("ORDERS", "KV_users"))
-    poll = names.value(dataclasses.replace(Scenario().poll(1), swept_streams=("KV_users", "X")))
+    first, second = (names.redact(stream(name, START_US)) for name in ("ORDERS", "KV_users"))
+    poll = names.redact(dataclasses.replace(Scenario().poll(1), swept_streams=("KV_users", "X")))
     assert (first.name, second.name) == ("stream-1", "KV_stream-2")
     assert poll.swept_streams == ("KV_stream-2", poll.swept_streams[1])
     assert len({first.name, second.name, *poll.swept_streams, *poll.streams.name}) == 6
-    assert names.name("stream", "OBJ_files").startswith("OBJ_stream-")
-    assert names.name("consumer", "ORDERS") == f"consumer-{1 + len(poll.consumers.name)}"
+    assert names.pseudonym_of("stream", "OBJ_files").startswith("OBJ_stream-")
+    assert names.pseudonym_of("consumer", "ORDERS") == f"consumer-{1 + len(poll.consumers.name)}"
 
 
 def test_a_subject_keeps_its_wildcards_and_the_words_of_the_server() -> None:
     names = Pseudonyms()
-    assert names.subject("$JS.API.CONSUMER.LIST.ORDERS") == "$JS.API.CONSUMER.LIST.token-1"
-    assert names.subject("eu.ORDERS.*.>") == "token-2.token-1.*.>"
+    assert names.redact_subject("$JS.API.CONSUMER.LIST.ORDERS") == "$JS.API.CONSUMER.LIST.token-1"
+    assert names.redact_subject("eu.ORDERS.*.>") == "token-2.token-1.*.>"
     # Also where the subject is none of the server: the word tells nothing of whose it is.
-    assert names.subject("DIRECT") == "DIRECT"
+    assert names.redact_subject("DIRECT") == "DIRECT"
 
 
 def test_empty_and_unknown_text_stays_empty_and_unknown() -> None:
     names = Pseudonyms()
-    trouble = names.value(Unavailable(START_US, "STREAM.LIST", "", None))
+    trouble = names.redact(Unavailable(START_US, "STREAM.LIST", "", None))
     assert trouble == Unavailable(START_US, "STREAM.LIST", "", None)
 
 
 def content_of(folder: Path, sessions_records: list[Any]) -> Content:
-    file = segments(made(folder, sessions_records, 1000))[0]
+    file = list_segments(made(folder, sessions_records, 1000))[0]
     return read_content(file.path, sealed=file.sealed)
 
 
@@ -208,30 +208,30 @@ def content_of(folder: Path, sessions_records: list[Any]) -> Content:
 def test_a_redacted_segment_keeps_its_keyframe_its_records_and_their_order(tmp_path: Path) -> None:
     scenario = Scenario(streams=40, consumers=400)
     content = content_of(tmp_path, [*scenario.beginning(), *scenario.records(0, 3)])
-    text = Pseudonyms().text(content)
-    redacted = parse(text)
+    text = Pseudonyms().redact_content(content)
+    redacted = parse_segment(text)
     assert redacted.damaged_lines_count == 0
     assert redacted.keyframe is not None
-    assert [(e.kind, e.at_us, e.line_count, len(e.pieces)) for e in redacted.entries] == [
-        (e.kind, e.at_us, e.line_count, len(e.pieces)) for e in content.entries
+    assert [(e.kind, e.at_us, e.line_number, len(e.parts)) for e in redacted.entries] == [
+        (e.kind, e.at_us, e.line_number, len(e.parts)) for e in content.entries
     ]
     for name in (*scenario.streams, *scenario.names, "gave up"):
         assert name.encode() not in text
     headless = dataclasses.replace(content, keyframe=None)
-    assert parse(Pseudonyms().text(headless)).keyframe is None
+    assert parse_segment(Pseudonyms().redact_content(headless)).keyframe is None
 
 
 def test_a_redacted_keyframe_holds_no_name(tmp_path: Path) -> None:
     scenario = Scenario()
     content = content_of(tmp_path, [*scenario.beginning(), *scenario.records(0, 3)])
-    file = segments(made(tmp_path / "more", [*scenario.beginning(), *scenario.records(0, 6)], 2))[
-        1
-    ]
+    file = list_segments(
+        made(tmp_path / "more", [*scenario.beginning(), *scenario.records(0, 6)], 2)
+    )[1]
     keyframe = read_content(file.path, sealed=file.sealed).keyframe
     assert keyframe is not None and b"ORDERS" in encode_keyframe(keyframe)
-    redacted = Pseudonyms().text(dataclasses.replace(content, keyframe=keyframe))
+    redacted = Pseudonyms().redact_content(dataclasses.replace(content, keyframe=keyframe))
     assert b"ORDERS" not in redacted and b"worker-" not in redacted
-    again = parse(redacted).keyframe
+    again = parse_segment(redacted).keyframe
     assert again is not None and again.snapshot is not None and keyframe.snapshot is not None
     assert again.snapshot.streams.stored_msgs == keyframe.snapshot.streams.stored_msgs
 
@@ -239,16 +239,18 @@ def test_a_redacted_keyframe_holds_no_name(tmp_path: Path) -> None:
 def test_a_segment_with_a_damaged_record_is_refused(tmp_path: Path) -> None:
     content = content_of(tmp_path, Scenario().beginning())
     entry = content.entries[0]
-    piece = entry.pieces[0]
-    broken = dataclasses.replace(piece, numbered=piece.numbered.replace(b'"target":', b'"tar":'))
-    damaged = dataclasses.replace(content, entries=(dataclasses.replace(entry, pieces=(broken,)),))
+    piece = entry.parts[0]
+    broken = dataclasses.replace(
+        piece, numbered_line=piece.numbered_line.replace(b'"target":', b'"tar":')
+    )
+    damaged = dataclasses.replace(content, entries=(dataclasses.replace(entry, parts=(broken,)),))
     with pytest.raises(SessionError, match=r"^what cannot be read cannot be redacted: .*target"):
-        Pseudonyms().text(damaged)
+        Pseudonyms().redact_content(damaged)
 
 
 def test_what_is_written_about_a_session_is_redacted() -> None:
     info = dataclasses.replace(
-        new_info("incident at ACME", START_US),
+        create_info("incident at ACME", START_US),
         target="acme-prod",
         server_name="n1",
         server_version="2.15.1",
@@ -260,8 +262,8 @@ def test_what_is_written_about_a_session_is_redacted() -> None:
         records_count={"snapshot": 5},
     )
     names = Pseudonyms()
-    assert names.name("server", "n1") == "server-1"
-    assert names.info(info) == dataclasses.replace(
+    assert names.pseudonym_of("server", "n1") == "server-1"
+    assert names.redact_info(info) == dataclasses.replace(
         info,
         name="redacted",
         target=REDACTED,
@@ -272,36 +274,38 @@ def test_what_is_written_about_a_session_is_redacted() -> None:
         notes=(REDACTED, REDACTED),
         redacted=True,
     )
-    unknown: SessionInfo = names.info(new_info("x", START_US))
+    unknown: SessionInfo = names.redact_info(create_info("x", START_US))
     assert (unknown.server_name, unknown.cluster, unknown.account) == (None, None, None)
 
 
 @pytest.mark.parametrize("cls", NEVER_RECORDED)
 def test_what_is_about_recordings_themselves_is_never_recorded(cls: Any) -> None:
-    assert recordable(filled(cls), payloads=True) is None
+    assert prepare_for_recording(filled(cls), payloads=True) is None
 
 
 @pytest.mark.parametrize("cls", KINDS)
 def test_every_other_record_is_recorded(cls: Any) -> None:
     record = filled(cls)
-    assert recordable(record, payloads=True) is record
+    assert prepare_for_recording(record, payloads=True) is record
 
 
 def test_payloads_are_recorded_only_when_asked_for() -> None:
     answer = Outcome(START_US, 1, "done", "one message", '{"data":"secret"}')
-    assert recordable(answer, payloads=True) is answer
-    assert recordable(answer, payloads=False) == Outcome(START_US, 1, "done", "one message", None)
+    assert prepare_for_recording(answer, payloads=True) is answer
+    assert prepare_for_recording(answer, payloads=False) == Outcome(
+        START_US, 1, "done", "one message", None
+    )
     bare = Outcome(START_US, 1, "done", "one message")
-    assert recordable(bare, payloads=False) is bare
+    assert prepare_for_recording(bare, payloads=False) is bare
 
 
 def test_no_password_in_an_address_is_recorded() -> None:
     link = LinkChanged(START_US, "connected", None, server_url="nats://user:pw@host:4222")
-    kept = recordable(link, payloads=True)
+    kept = prepare_for_recording(link, payloads=True)
     assert kept == dataclasses.replace(link, server_url="nats://host:4222")
     for url in (None, "", "nats://host:4222"):
         harmless = dataclasses.replace(link, server_url=url)
-        assert recordable(harmless, payloads=True) is harmless
+        assert prepare_for_recording(harmless, payloads=True) is harmless
     started = dataclasses.replace(filled(EngineStarted), target="nats://token@host:4222")
-    kept = recordable(started, payloads=True)
+    kept = prepare_for_recording(started, payloads=True)
     assert kept == dataclasses.replace(started, target="nats://host:4222")

@@ -25,7 +25,7 @@ from natstui.model.records.recording import (
     SeekTo,
     Step,
 )
-from natstui.session.files.folder import segments
+from natstui.session.files.folder import list_segments
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
 from tests.cli.processes import NatstuiProcess
@@ -214,7 +214,7 @@ def test_a_replay_tells_what_is_missing_on_its_timeline_and_at_its_end(
     tmp_path: Path, records: list[Record], gone: int
 ) -> None:
     folder = made(tmp_path, records, polls_per_segment=40)
-    files = segments(folder)
+    files = list_segments(folder)
     files[gone].path.unlink()
     process = NatstuiProcess("replay-engine", str(folder), "--paused")
     out, err = process.communicate(timeout=120)
@@ -237,7 +237,7 @@ def test_a_spoiled_segment_is_played_through_and_told(
     tmp_path: Path, records: list[Record]
 ) -> None:
     folder = made(tmp_path, records, polls_per_segment=40)
-    spoiled = segments(folder)[1].path
+    spoiled = list_segments(folder)[1].path
     spoil(spoiled)
     sentence = f"{spoiled.name} is damaged: only what can be read of it is shown"
     replay = Replay(folder, "--paused")
@@ -267,7 +267,7 @@ def test_a_spoiled_segment_is_opened_too_when_nothing_else_knows_what_is_in_it(
     tmp_path: Path, records: list[Record]
 ) -> None:
     folder = made(tmp_path, records, polls_per_segment=40)
-    spoil(segments(folder)[0].path)
+    spoil(list_segments(folder)[0].path)
     (folder / "index.jsonl").unlink()
     replay = Replay(folder, "--paused")
     end_us = replay.state.replay.end_at_us  # type: ignore[union-attr]
@@ -279,7 +279,7 @@ def test_a_spoiled_segment_is_opened_too_when_nothing_else_knows_what_is_in_it(
 @pytest.mark.long
 def test_a_replay_says_how_many_lines_are_left_out(tmp_path: Path, records: list[Record]) -> None:
     folder = made(tmp_path, records[: len(records) // 3], polls_per_segment=10_000)
-    (file,) = segments(folder)
+    (file,) = list_segments(folder)
     plain = file.path.with_suffix("")
     plain.write_bytes(gzip.decompress(file.path.read_bytes()) + b"noise\n" * 3)
     file.path.unlink()

@@ -22,10 +22,10 @@ from natstui.model.records.benchmark import (
     BenchmarkSummed,
 )
 from natstui.model.records.record import Advisory, Record
-from natstui.session.files.folder import segments
-from natstui.session.files.keyframe import KeyframeMaker
+from natstui.session.files.folder import list_segments
+from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.read.recording import Recording
-from natstui.session.read.seek import route
+from natstui.session.read.seek import plan_route
 from tests.session.making import Maker, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import at_us_of, facts, live, lived_until, replayed
@@ -86,9 +86,9 @@ def test_a_moment_of_a_benchmark_is_the_same_as_it_was_live(
 
 
 def test_the_middle_of_a_run_is_built_from_the_nearest_keyframe(recording: Recording) -> None:
-    way = route(recording, START_US + 300_500_000)
+    way = plan_route(recording, START_US + 300_500_000)
     assert way.reports_from == way.last and way.benchmark is not None
-    later = route(recording, START_US + 490_500_000)
+    later = plan_route(recording, START_US + 490_500_000)
     assert later.reports_from < later.last
 
 
@@ -111,7 +111,7 @@ def test_a_recording_that_begins_in_the_middle_of_a_run_or_after_it_knows_it(
     tmp_path: Path, records: list[Record], began_s: int
 ) -> None:
     began_us = START_US + began_s * 1_000_000
-    memory = KeyframeMaker()
+    memory = KeyframeBuilder()
     for record in records:
         if at_us_of(record) < began_us:
             memory.add(record)
@@ -131,7 +131,7 @@ def test_a_run_whose_beginning_was_deleted_is_shown_from_the_next_keyframe(
     tmp_path: Path, records: list[Record]
 ) -> None:
     folder = made(tmp_path, records)
-    for segment in segments(folder)[:4]:
+    for segment in list_segments(folder)[:4]:
         segment.path.unlink()
     at_us = START_US + 300_500_000
     shown = replayed(Recording(folder), at_us).benchmark

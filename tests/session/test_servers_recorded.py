@@ -13,23 +13,23 @@ from natstui.model.clients.watch import ConnectionsRead
 from natstui.model.records.record import Advisory, Record
 from natstui.model.servers.server import (
     AccountSeen,
-    JetStreamHere,
     Meta,
     MetaPeer,
+    ServerJetStream,
     Servers,
     ServerSeen,
     Storage,
 )
 from natstui.model.servers.watch import ServersRead
-from natstui.session.files.folder import segments
-from natstui.session.files.keyframe import KeyframeMaker
-from natstui.session.files.layout import EVENTS, MEMBERS_COUNT, SYSTEM
+from natstui.session.files.folder import list_segments
+from natstui.session.files.keyframe import KeyframeBuilder
+from natstui.session.files.layout import EVENTS_MEMBER, MEMBERS_COUNT, SYSTEM_MEMBER
 from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
-from natstui.session.read.seek import route
+from natstui.session.read.seek import plan_route
 from natstui.session.share.tables import rows
 from natstui.session.share.verify import verify
-from natstui.session.write.recorder import MOST_ACCOUNTS, Recorder, recordable
+from natstui.session.write.recorder import MAX_ACCOUNTS, Recorder, prepare_for_recording
 from natstui.session.write.settings import RecorderSettings
 from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
@@ -45,7 +45,7 @@ def second(number: float) -> int:
 
 
 def server(name: str, at_s: float, began_s: int = 0) -> ServerSeen:
-    here = JetStreamHere(
+    here = ServerJetStream(
         Storage(0, 0, 10**9), Storage(round(at_s) * 100, 0, 10**9), 3, 3, 6, 1, 2, 5, 0, 0
     )
     count = round(at_s) * 50
@@ -124,22 +124,23 @@ def test_going_forward_shows_the_same_as_a_seek(
     player = Player(recording)
     state = fold(map(decode_record, player.seek(recording.start_us)))
     for at_s in (61, 125, 215, 299):
-        for line in player.forward(second(at_s) + 1):
+        for line in player.play_until(second(at_s) + 1):
             state = state.after(decode_record(line))
         expected = live(records, second(at_s) + 1)
         assert (state.servers, state.connections) == (expected.servers, expected.connections)
 
 
 def test_a_seek_reads_servers_of_the_last_segments_only(recording: Recording) -> None:
-    chosen = route(recording, recording.end_us)
+    chosen = plan_route(recording, recording.end_us)
     last = len(recording.spans) - 1
     assert chosen.system_from == last - 1
     assert all(len(span.index.members) == MEMBERS_COUNT for span in recording.spans)
     read = [
-        SYSTEM in chosen.members(number, recording.spans[number]) for number in range(last + 1)
+        SYSTEM_MEMBER in chosen.members(number, recording.spans[number])
+        for number in range(last + 1)
     ]
     assert read == [False] * (last - 1) + [True] * 2
-    events = recording.part(recording.spans[0], (EVENTS,)).entries
+    events = recording.read_members(recording.spans[0], (EVENTS_MEMBER,)).entries
     assert "servers_read" not in {entry.kind for entry in events}
     assert verify(recording.folder).findings == ()
 
@@ -150,7 +151,7 @@ def test_one_reading_in_ten_seconds_is_written_and_at_once_where_others_answer(
     given: list[ServersRead] = [servers(at_s) for at_s in range(0, 61, 2)]
     given[11:11] = [servers(21, NAMES[:2])]
     given.append(replace(servers(62), leaving=("n1",)))
-    keyframe = KeyframeMaker().keyframe(START_US)
+    keyframe = KeyframeBuilder().keyframe(START_US)
     recorder = Recorder(RecorderSettings(tmp_path), keyframe, lambda change: None)
     for read in given:
         recorder.add(read)
@@ -165,7 +166,7 @@ def test_one_reading_in_ten_seconds_is_written_and_at_once_where_others_answer(
 
 
 def test_a_recording_that_begins_later_knows_the_servers(tmp_path: Path) -> None:
-    memory = KeyframeMaker()
+    memory = KeyframeBuilder()
     for read in (servers(0), servers(10, NAMES[:2])):
         memory.add(read)
     keyframe = memory.keyframe(second(11))
@@ -182,8 +183,10 @@ def test_a_recording_that_begins_later_knows_the_servers(tmp_path: Path) -> None
 def test_of_thousands_of_accounts_a_recording_holds_some() -> None:
     read = servers(1)
     many = tuple(replace(read.servers.accounts[0], name=f"A{n}") for n in range(5_000))
-    kept = recordable(replace(read, servers=replace(read.servers, accounts=many)), payloads=False)
-    assert isinstance(kept, ServersRead) and kept.servers.accounts == many[:MOST_ACCOUNTS]
+    kept = prepare_for_recording(
+        replace(read, servers=replace(read.servers, accounts=many)), payloads=False
+    )
+    assert isinstance(kept, ServersRead) and kept.servers.accounts == many[:MAX_ACCOUNTS]
 
 
 def test_servers_and_connections_are_exported() -> None:
@@ -204,7 +207,7 @@ def test_servers_and_connections_are_exported() -> None:
 def test_segments_of_before_have_no_servers_and_open(tmp_path: Path) -> None:
     before = Path(__file__).with_name("data") / "version-3"
     old = Recording(before)
-    assert {len(span.index.members) for span in old.spans if span.file.sealed} == {SYSTEM}
+    assert {len(span.index.members) for span in old.spans if span.file.sealed} == {SYSTEM_MEMBER}
     state = replayed(old, old.end_us)
     assert state.servers.newest is None and state.connections is None
-    assert segments(before)
+    assert list_segments(before)

@@ -11,15 +11,15 @@ from pathlib import Path
 import nats
 import pytest
 
-from natstui.cli.open_viewer import named_systems
+from natstui.cli.open_viewer import parse_systems
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.controls.systems import Contexts
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
-from natstui.tui.frame.detail.peek import KEPT_AS
-from natstui.tui.frame.remembered import keep
+from natstui.tui.frame.detail.peek import PEEK_STATE_KEY
+from natstui.tui.frame.view_file import store_value
 from tests.jetstream.test_bulk import asked
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
@@ -39,8 +39,8 @@ def engine(*words: str, more: tuple[str, ...]) -> Link:
 @asynccontextmanager
 async def showing(opened: list[OpenSystem], contexts: Contexts) -> AsyncIterator[Viewer]:
     first, *others = opened
-    keep("screen", FIRST)
-    keep(KEPT_AS, "none")
+    store_value("screen", FIRST)
+    store_value(PEEK_STATE_KEY, "none")
     app = NatstuiApp(
         first.started, first.connect, first.link, other_systems=others, contexts=contexts
     )
@@ -114,7 +114,7 @@ async def test_an_account_is_put_beside_ones_own_and_only_read(
         await viewer.press("1")
         await put_cursor_on(viewer, "own", "SAME")
         await viewer.type_command("account OTHER")
-        await viewer.until(lambda: viewer.table.where.system == "OTHER", "gone to")
+        await viewer.until(lambda: viewer.table.scope.system == "OTHER", "gone to")
         await viewer.type_command("account NOPE")
         await viewer.until(lambda: "no server knows an account NOPE" in viewer.said, "told")
         # One that changes its mind leaves it as every other system.
@@ -128,10 +128,10 @@ async def test_an_account_is_put_beside_ones_own_and_only_read(
 
 def test_the_flag_of_several_accounts_is_split_and_the_rest_kept() -> None:
     words = ["--context", "sys", "--ascii"]
-    assert named_systems([*words, "--account", "A,B"]) == ("--account", ["A", "B"], words)
-    assert named_systems(["--server", "x", "--account=A"]) == (
+    assert parse_systems([*words, "--account", "A,B"]) == ("--account", ["A", "B"], words)
+    assert parse_systems(["--server", "x", "--account=A"]) == (
         "--account", ["A"], ["--server", "x"],
     )  # fmt: skip
     for wrong in (["--account", "A,,B"], ["--context", "a,b", "--account", "A"]):
         with pytest.raises(UsageError):
-            named_systems(wrong)
+            parse_systems(wrong)

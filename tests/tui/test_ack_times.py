@@ -47,7 +47,7 @@ async def test_sampled_times_and_a_tap_show_answers_with_their_count_window_and_
         )
         shown = viewer.words.partition("of 12")[0].rpartition("ack time")[2]
         assert "p50 " in shown and "p99 " in shown and "most " in shown
-        window = viewer.app.state.evidence.of["S", "A"].acks.until(viewer.app.state.now_at_us)
+        window = viewer.app.state.evidence.entries["S", "A"].acks.until(viewer.app.state.now_at_us)
         assert (window.times.percentile_ns(50) or 0) >= HELD_S * 0.99e9
 
         await viewer.press("escape", "end", "T")

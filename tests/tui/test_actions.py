@@ -50,9 +50,9 @@ def test_the_keys_of_a_screen_are_those_of_the_rows(
 
 
 def test_every_row_says_what_it_needs_permission_for() -> None:
-    reads = {name for name, row in SPECS.items() if row.sends is None}
+    reads = {name for name, row in SPECS.items() if row.sent_action is None}
     assert reads == {"messages", "tap", "dead-letters", "clients", "publishers", "undo"}
-    assert all(row.sends in CATALOGUE for row in SPECS.values() if row.sends)
+    assert all(row.sent_action in CATALOGUE for row in SPECS.values() if row.sent_action)
 
 
 def strings(module: Module) -> set[str]:
@@ -77,7 +77,9 @@ def test_a_key_that_changes_something_is_written_in_the_rows_alone() -> None:
 
 @pytest.mark.xdist_group("architecture")
 def test_what_an_action_sends_is_written_in_the_rows_and_the_catalogue_alone() -> None:
-    forms = {row.name for row in SPECS.values() if row.sends and not row.is_asked} - set(CATALOGUE)
+    forms = {row.name for row in SPECS.values() if row.sent_action and not row.has_prompt} - set(
+        CATALOGUE
+    )
     assert forms >= {"add-stream", "edit-stream", "clone-consumer", "publish-again"}
     pairs = {
         module.name

@@ -11,9 +11,9 @@ from platformdirs import user_cache_path
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
-from natstui.analysis.folders import check_sessions, prepare_out
-from natstui.analysis.job import parser
-from natstui.analysis.known import keep_result, state_of
+from natstui.analysis.folders import prepare_tables_folder, resolve_sessions
+from natstui.analysis.job import create_parser
+from natstui.analysis.result_cache import run_fingerprint, write_cached_result
 from natstui.model.records.analysis import (
     AnalysisFinished,
     AnalysisProgress,
@@ -29,7 +29,7 @@ from natstui.tui.analysis.text import (
     ResultTable,
     Value,
     meaning_text,
-    menu,
+    menu_entries,
     progress_text,
     verdict_text,
 )
@@ -82,7 +82,7 @@ def test_a_verdict_without_findings_says_so() -> None:
 
 
 def test_the_verdict_stands_first_and_a_cut_table_says_where_the_rest_is() -> None:
-    assert menu(result("A")) == (
+    assert menu_entries(result("A")) == (
         ("verdict", "Worth looking at", "1"),
         ("lag", "lag", "3+"),
     )
@@ -194,16 +194,16 @@ async def shows_answers(viewer: Viewer, s: float) -> None:
 
 def keep_known(folder: Path) -> None:
     """Keep a result for a recording, as an analysis of it does for the next one."""
-    out = prepare_out(str(user_cache_path("natstui") / "analysis"))
+    out = prepare_tables_folder(str(user_cache_path("natstui") / "analysis"))
     found = drawn.result((NAME,), lasted_s=90)
     for name in found["tables"]:
         marked = Path(out, "gold", name)
         marked.mkdir(parents=True)
         (marked / "_SUCCESS").touch()
-    options = parser().parse_args([str(folder.resolve()), "--pipe", f"--out={out}"])
-    state = state_of(options, check_sessions(options.sessions))
+    options = create_parser().parse_args([str(folder.resolve()), "--pipe", f"--out={out}"])
+    state = run_fingerprint(options, resolve_sessions(options.sessions))
     assert state is not None
-    keep_result(out, state, found)
+    write_cached_result(out, state, found)
     # What says that an analysis wrote here.
     Path(out, ".lock").touch()
 

@@ -159,7 +159,7 @@ async def test_the_name_of_a_template_is_asked_again_over_the_form(shared: Share
 async def test_a_place_among_messages_is_asked_again_where_it_was_asked(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages_screen, "RENEWED_AFTER_S", 0.5)
+    monkeypatch.setattr(messages_screen, "REFRESH_AFTER_S", 0.5)
     async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await nc.request("s", b"found by its time", timeout=20)

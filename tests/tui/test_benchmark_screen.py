@@ -35,16 +35,16 @@ from natstui.model.records.benchmark import (
 )
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command
-from natstui.tui.app.screens import at_work
+from natstui.tui.app.screens import describe_running_work
 from natstui.tui.bench import figures
 from natstui.tui.bench.charts import (
-    added_up,
     cumulative_chart,
+    cumulative_msgs,
     rate_now_per_s,
     throughput,
     throughput_chart,
 )
-from natstui.tui.bench.figures import large, main_figures
+from natstui.tui.bench.figures import draw_large, main_figures
 from natstui.tui.bench.form import BenchmarkForm
 from natstui.tui.bench.runs import RunsScreen
 from natstui.tui.bench.scenarios import ScenariosScreen
@@ -111,7 +111,7 @@ def test_the_cumulative_line_ends_at_the_sum_of_all_reports() -> None:
         [point(100_000 * at, 10) for at in range(1, 30)],
         [point(100_000 * at + 37_000, 7) for at in range(1, 25)],
     )
-    line = added_up(view, "sent_msgs")
+    line = cumulative_msgs(view, "sent_msgs")
     assert line[-1] == 29 * 10 + 24 * 7
     assert line == sorted(line)
 
@@ -141,7 +141,7 @@ def test_what_is_behind_is_a_figure_where_the_run_counts_it() -> None:
             BenchmarkProgress(100_000, "x", "steady", 0.1, None, None, Counts(), pending)
         )
         (behind,) = (figure for figure in main_figures(view) if figure.title == "behind")
-        assert (behind.value, behind.look) == (str(pending), look)
+        assert (behind.value, behind.style_name) == (str(pending), look)
 
 
 def test_responses_of_workers_are_not_taken_for_requests() -> None:
@@ -158,7 +158,7 @@ def test_responses_of_workers_are_not_taken_for_requests() -> None:
     )
     shown = {line.label: line.text for line in flow_section(view).lines}
     assert (shown["sent"], shown["received"], shown["responses"]) == ("10", "9", "8")
-    assert added_up(view, "sent_msgs")[-1] == 10
+    assert cumulative_msgs(view, "sent_msgs")[-1] == 10
 
 
 def test_reports_that_come_unevenly_make_an_even_rate() -> None:
@@ -254,8 +254,8 @@ def test_many_workers_stand_in_columns_and_a_busy_one_is_seen() -> None:
     assert 4 <= len(wide.lines) <= 7
     for section, width in ((narrow, 40), (wide, 120)):
         assert max(len(line.text) for line in section.lines) <= width
-        assert [line.look for line in section.lines].count("warn") == 1
-        assert "95%" in next(line.text for line in section.lines if line.look == "warn")
+        assert [line.style_name for line in section.lines].count("warn") == 1
+        assert "95%" in next(line.text for line in section.lines if line.style_name == "warn")
 
 
 @pytest.mark.parametrize(("width", "height", "columns", "rows"), [
@@ -375,7 +375,7 @@ def test_the_result_is_three_figures_against_the_last_run_of_the_same_plan() -> 
     ]
     other = replace(before, latency="ack")
     assert main_figures(over.after(BenchmarkSummed(3, "so", False, other)))[1].before == ""
-    assert len(large("5,669")) == 3 and len({len(row) for row in large("5,669")}) == 1
+    assert len(draw_large("5,669")) == 3 and len({len(row) for row in draw_large("5,669")}) == 1
 
 
 def run_of(viewer: Viewer) -> str:
@@ -470,7 +470,7 @@ async def test_each_key_and_the_payload_command_steer_the_run_that_goes_on() -> 
         await viewer.until(lambda: sentence in viewer.words, "the sentence")
         await viewer.until(lambda: "starting · ended without a result" in viewer.words, "title")
         assert any("the engine ended before it replied" in toast for toast in viewer.toasts)
-        assert at_work([viewer.app.state], recording=True) == []
+        assert describe_running_work([viewer.app.state], recording=True) == []
 
 
 LISTENING = """

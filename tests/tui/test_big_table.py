@@ -14,8 +14,8 @@ from textual.app import App, ComposeResult
 from textual.message import Message
 
 from natstui.tui.kit.table.big_table import BigTable, Cell, Column, Sort
-from natstui.tui.kit.table.paint import Look, Painter
-from natstui.tui.kit.table.widths import GUTTER, place
+from natstui.tui.kit.table.paint import Painter, RowAppearance
+from natstui.tui.kit.table.widths import GUTTER, compute_layout
 
 COLUMNS = (
     Column("name", "Name", 16, flex=1, max_width=40),
@@ -309,15 +309,15 @@ async def test_the_visible_rows_are_told_once_scrolling_rests() -> None:
 def test_columns_seen_at_once_are_whole_and_the_rest_begins_behind_the_edge(
     width: int, count: int
 ) -> None:
-    layout = place(COLUMNS[:count], width)
-    seen = layout.placed[: count - layout.hidden_count]
+    layout = compute_layout(COLUMNS[:count], width)
+    seen = layout.columns[: count - layout.hidden_count]
     for placed in seen[1:]:
         assert placed.start + placed.width <= width
-    for placed in layout.placed[len(seen) :]:
+    for placed in layout.columns[len(seen) :]:
         assert placed.start >= width
-    for left, right in itertools.pairwise(layout.placed):
+    for left, right in itertools.pairwise(layout.columns):
         assert right.start >= left.start + left.width + 1
-    assert len({placed.index for placed in layout.placed}) == count
+    assert len({placed.index for placed in layout.columns}) == count
 
 
 @pytest.mark.parametrize(
@@ -332,8 +332,8 @@ def test_the_end_of_a_cell_has_a_look_of_its_own(width: int, drawn: list[tuple[s
     looks = {"ok": Style(color="green"), "bad": Style(color="red")}
     painter = Painter(lambda look: looks.get(look, Style()))
     cell = Cell("● storing  ✖2 stuck", "ok", len("● storing"), "bad")
-    layout = place([Column("status", "STATUS", width, max_width=width)], width * 2)
-    strip = painter.row(Look([cell]), layout, 0, width + GUTTER)
+    layout = compute_layout([Column("status", "STATUS", width, max_width=width)], width * 2)
+    strip = painter.row(RowAppearance([cell]), layout, 0, width + GUTTER)
     assert strip.cell_length == width + GUTTER
     parts = [(part.text.rstrip(), part.style) for part in strip if part.text.strip()]
     assert [(text, style.color.name) for text, style in parts if style and style.color] == drawn

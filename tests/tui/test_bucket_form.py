@@ -11,10 +11,10 @@ import pytest
 
 from natstui.errors import UsageError
 from natstui.tui.kit.fields import FieldRow
-from natstui.tui.stores.buckets import BucketForm, bucket_of_texts, meaning_text
+from natstui.tui.stores.buckets import BucketForm, build_bucket_config, meaning_text
 from natstui.tui.stores.keys import KeysScreen
 from natstui.tui.stores.objects import ObjectsScreen
-from natstui.tui.stores.put import edit, editor_command
+from natstui.tui.stores.put import edit_text, editor_command
 from tests.accounts import Account
 from tests.tui.viewer import Viewer, viewing
 
@@ -40,7 +40,7 @@ async def test_a_bucket_and_a_store_are_made_as_the_sentence_says(account: Accou
     js = nc.jetstream()
     async with viewing(account.url) as viewer:
         await begin(viewer)
-        assert "Give it a name" in viewer.words
+        assert "Enter a name" in viewer.words
         await viewer.type("A-b")
         await viewer.until(lambda: "KV_A-b: keeps 5 values of each key" in viewer.words, "as new")
         await fill(viewer, history="9", ttl="2M", bytes="1MB", compressed="yes")
@@ -92,8 +92,8 @@ def test_what_is_wrong_is_said_of_each_field() -> None:
         ({"name": "a", "storage": "tape"}, "must be one of file, memory"),
     ):
         with pytest.raises(ValueError, match=said):
-            bucket_of_texts(texts)
-    config = bucket_of_texts({"name": "a", "value_bytes": "64KB", "bytes": "unlimited"})
+            build_bucket_config(texts)
+    config = build_bucket_config({"name": "a", "value_bytes": "64KB", "bytes": "unlimited"})
     assert meaning_text(config) == (
         "KV_a: keeps 1 value of each key, each until deleted; a value of at most 64.0 KiB; "
         "without a limit; on disk of 1 server"
@@ -109,13 +109,13 @@ def writing(text: str) -> list[str]:
 def test_an_editor_changes_the_value_and_adds_no_line_of_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert edit(writing(""), "a\r\nb") == "a\r\nb"
-    assert edit(writing("c\n"), "a") == "ac", "the line's end is the editor's"
-    assert edit(writing("c\n"), "a\n") == "a\nc\n"
+    assert edit_text(writing(""), "a\r\nb") == "a\r\nb"
+    assert edit_text(writing("c\n"), "a") == "ac", "the line's end is the editor's"
+    assert edit_text(writing("c\n"), "a\n") == "a\nc\n"
     with pytest.raises(UsageError, match="ended with 3"):
-        edit([sys.executable, "-c", "raise SystemExit(3)"], "a")
+        edit_text([sys.executable, "-c", "raise SystemExit(3)"], "a")
     with pytest.raises(UsageError, match="No such file"):
-        edit([str(tmp_path / "none")], "a")
+        edit_text([str(tmp_path / "none")], "a")
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.delenv("EDITOR", raising=False)
     with pytest.raises(UsageError, match="neither VISUAL nor EDITOR"):

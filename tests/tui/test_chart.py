@@ -16,20 +16,20 @@ from textual.containers import VerticalScroll
 from natstui.model.columns.view import StreamView
 from natstui.model.live.state import State
 from natstui.model.records.record import Advisory
-from natstui.tui.frame.detail.charts import announced_at_us, stream_charts
+from natstui.tui.frame.detail.charts import advisory_times_us, stream_charts
 from natstui.tui.kit.chart import chart as chart_module
 from natstui.tui.kit.chart.chart import (
     Chart,
     ChartData,
     Series,
     column_of,
-    crossed,
+    draw_crosshair,
     moment_of,
-    moved,
+    move_moment,
     values_at,
 )
 from natstui.tui.kit.chart.frame import (
-    ON,
+    BACKGROUND_FACTOR,
     SHADES,
     Mark,
     PlotFrame,
@@ -39,7 +39,7 @@ from natstui.tui.kit.chart.frame import (
 )
 from natstui.tui.kit.chart.legend import Runs, legend_runs
 from natstui.tui.kit.chart.plot import draw
-from natstui.tui.kit.looks import register_themes
+from natstui.tui.kit.styles import register_themes
 from tests.model.builders import snapshot
 
 AT_S = [float(second) for second in range(-99, 1)]
@@ -84,36 +84,36 @@ def test_a_gap_between_two_columns_is_none_on_the_line() -> None:
     assert column_values([-4.0, -2.0, 0.0], [1.0, None, 3.0], 4, 5) == (1.0, None, None, None, 3.0)
 
 
-def roles_by_row(chart: ChartData, width: int = 60, height: int = 16) -> list[list[int]]:
+def palette_numbers_by_row(chart: ChartData, width: int = 60, height: int = 16) -> list[list[int]]:
     """Return the palette number of every cell that a chart draws."""
     return [
-        [role for text, role in line for _ in text]
+        [palette_number for text, palette_number in line for _ in text]
         for line in draw(plot_frame(chart, width, height))
     ]
 
 
 def test_the_first_series_is_an_area_with_a_line_and_others_are_lines() -> None:
     series = (Series("a", [50.0] * 100), Series("b", [20.0] * 100))
-    rows = roles_by_row(ChartData("x", "msgs", AT_S, series, 100))
+    rows = palette_numbers_by_row(ChartData("x", "msgs", AT_S, series, 100))
     column = [row[30] for row in rows[:14]]
     top = next(at for at, ink in enumerate(column) if ink)
     below = column[top + 1 :]
     assert area(column[top]) == 1
-    assert [ink % ON for ink in below].count(2) == 1
+    assert [ink % BACKGROUND_FACTOR for ink in below].count(2) == 1
     assert all(area(ink) == 1 for ink in below)
-    shares = [series_and_shade(ink // ON)[1] for ink in below]  # type: ignore[index]
+    shares = [series_and_shade(ink // BACKGROUND_FACTOR)[1] for ink in below]  # type: ignore[index]
     assert shares == sorted(shares, reverse=True) and len(set(shares)) > 1, "darker further down"
 
 
 def area(ink: int) -> int | None:
     """Return of which series the area is that a cell is on, or else that begins in it."""
-    found = series_and_shade(ink // ON) or series_and_shade(ink % ON)
+    found = series_and_shade(ink // BACKGROUND_FACTOR) or series_and_shade(ink % BACKGROUND_FACTOR)
     return found and found[0]
 
 
 def drawn_zones(chart: ChartData, height: int = 16) -> list[int | None]:
     """Return the areas of a column of a chart from above."""
-    return [area(row[30]) for row in roles_by_row(chart, height=height)[: height - 2]]
+    return [area(row[30]) for row in palette_numbers_by_row(chart, height=height)[: height - 2]]
 
 
 def test_what_lies_between_two_series_has_the_colour_of_the_higher_one() -> None:
@@ -123,16 +123,16 @@ def test_what_lies_between_two_series_has_the_colour_of_the_higher_one() -> None
     assert found == sorted(found), found
     assert found.count(1) > 3 and found.count(2) > 3
     same = replace(chart, series=(series[0], Series("received", [51.0] * 100)))
-    edges = {area(ink) for row in roles_by_row(same)[:14] for ink in row[20:50] if ink}
+    edges = {area(ink) for row in palette_numbers_by_row(same)[:14] for ink in row[20:50] if ink}
     assert edges == {1, 2}, "where both are one, both are seen"
 
 
 def test_a_band_is_what_lies_between_its_ends() -> None:
     series = (Series("p50", [20.0] * 100), Series("p99", [50.0] * 100))
-    chart = ChartData("x", "s", AT_S, series, 100, fill="band", first_color=3)
-    column = [row[30] // ON for row in roles_by_row(chart)[:14]]
+    chart = ChartData("x", "s", AT_S, series, 100, fill="band", color_offset=3)
+    column = [row[30] // BACKGROUND_FACTOR for row in palette_numbers_by_row(chart)[:14]]
     shares = [found[1] for ink in column if (found := series_and_shade(ink))]
-    assert {area(ink * ON) for ink in column if ink} == {4}
+    assert {area(ink * BACKGROUND_FACTOR) for ink in column if ink} == {4}
     assert shares[0] > 0.3 and shares[-1] < 0.2, "below it the ground shows through"
     gap = replace(
         chart, series=(series[0], Series("p99", [50.0] * 30 + [None] * 40 + [50.0] * 30))
@@ -154,23 +154,34 @@ def test_what_happened_is_marked_on_the_time_axis_and_named_where_there_is_room(
 def test_a_series_that_is_zero_throughout_is_in_the_legend_only() -> None:
     series = (Series("failed", [0.0] * 100), Series("sent", [20.0] * 100))
     chart = ChartData("x", "msgs", AT_S, series, 100)
-    found = {role for row in roles_by_row(chart) for role in row}
-    of = {each[0] for ink in found for part in divmod(ink, ON) if (each := series_and_shade(part))}
-    assert of == {2} and 1 not in {ink % ON for ink in found}
+    found = {palette_number for row in palette_numbers_by_row(chart) for palette_number in row}
+    of = {
+        each[0]
+        for ink in found
+        for part in divmod(ink, BACKGROUND_FACTOR)
+        if (each := series_and_shade(part))
+    }
+    assert of == {2} and 1 not in {ink % BACKGROUND_FACTOR for ink in found}
     legend = legend_runs(chart, 80)
     assert "failed 0" in "".join(text for text, _ in legend)
     assert ("   ", 1) in legend
-    assert [(ink % ON, area(ink)) for text, ink in legend if text == "▂▂▂"] == [(2, 2)]
+    assert [(ink % BACKGROUND_FACTOR, area(ink)) for text, ink in legend if text == "▂▂▂"] == [
+        (2, 2)
+    ]
 
 
 def test_two_series_that_coincide_are_both_seen() -> None:
     same = [50.0] * 100
     chart = ChartData("x", "msgs", AT_S, (Series("a", same), Series("b", list(same))), 100)
-    rows = [[ink % ON for ink in row] for row in roles_by_row(chart)]
+    rows = [[ink % BACKGROUND_FACTOR for ink in row] for row in palette_numbers_by_row(chart)]
     (line,) = [row for row in rows if 2 in row]
     assert 60 - line.count(2) > 15 and line.count(2) > 15
     three = replace(chart, series=(*chart.series, Series("c", [51.0] * 100)))
-    found = {role % ON for row in roles_by_row(three, height=8) for role in row}
+    found = {
+        palette_number % BACKGROUND_FACTOR
+        for row in palette_numbers_by_row(three, height=8)
+        for palette_number in row
+    }
     assert {2, 3} <= found and any(series_and_shade(each) for each in found)
 
 
@@ -366,9 +377,9 @@ def test_announcements_of_a_storm_and_rare_ones_are_marked_by_the_second() -> No
             state = state.after(nak)
     state = state.after(Advisory(at_us + 9_000_000, "leader_elected", "S", "C", "leader", "{}"))
     state = state.after(Advisory(at_us + 5_000_000, "nak", "S", "D", "of another", "{}"))
-    found = [one - at_us for one in announced_at_us(state, "S", "C")]
+    found = [one - at_us for one in advisory_times_us(state, "S", "C")]
     assert found == [0, 1_000_000, 2_000_000, 9_000_000]
-    assert announced_at_us(state, "S", "") == []
+    assert advisory_times_us(state, "S", "") == []
 
 
 def test_the_column_of_a_moment_is_the_moment_of_a_column() -> None:
@@ -379,8 +390,8 @@ def test_the_column_of_a_moment_is_the_moment_of_a_column() -> None:
     assert moment_of(frame, frame.left - 1) is None
     assert moment_of(frame, frame.left + frame.columns) is None
     assert column_of(frame, -101.0) is None
-    assert moved(frame, None, -1) == 0
-    assert moved(frame, -99.9, -5) == -100
+    assert move_moment(frame, None, -1) == 0
+    assert move_moment(frame, -99.9, -5) == -100
 
 
 def test_a_cross_hair_reads_what_was_measured_nearest_and_makes_nothing_up() -> None:
@@ -393,11 +404,11 @@ def test_a_cross_hair_reads_what_was_measured_nearest_and_makes_nothing_up() -> 
 
 
 def test_a_cross_hair_hides_no_line() -> None:
-    assert crossed([("a  b", 3)], 1, 9) == [("a", 3), ("│", 9), (" b", 3)]
-    assert crossed([("a  b", 3)], 3, 9) == [("a  b", 3)]
-    assert crossed([("ab", 3)], 4, 9) == [("ab", 3), ("  ", 0), ("│", 9)]
-    on = 32 * ON
-    assert crossed([("a  ", on)], 1, 9) == [("a", on), ("│", 9 + on), (" ", on)]
+    assert draw_crosshair([("a  b", 3)], 1, 9) == [("a", 3), ("│", 9), (" b", 3)]
+    assert draw_crosshair([("a  b", 3)], 3, 9) == [("a  b", 3)]
+    assert draw_crosshair([("ab", 3)], 4, 9) == [("ab", 3), ("  ", 0), ("│", 9)]
+    on = 32 * BACKGROUND_FACTOR
+    assert draw_crosshair([("a  ", on)], 1, 9) == [("a", on), ("│", 9 + on), (" ", on)]
 
 
 def test_a_log_scale_has_powers_of_ten_and_no_place_for_nothing() -> None:
@@ -406,8 +417,8 @@ def test_a_log_scale_has_powers_of_ten_and_no_place_for_nothing() -> None:
     frame = plot_frame(chart, 60, 16)
     assert [label for _, label in frame.y_ticks] == ["1ms", "10ms", "100ms", "1s", "10s"]
     assert [at for at, _ in frame.y_ticks] == pytest.approx([-3, -2, -1, 0, 1])
-    ((role, values),) = frame.lines
-    assert role == 1 and values[0] is None and values[-1] == pytest.approx(math.log10(9))
+    ((palette_number, values),) = frame.lines
+    assert palette_number == 1 and values[0] is None and values[-1] == pytest.approx(math.log10(9))
     known = [value for value in values if value is not None]
     assert known == sorted(known) and known[0] == pytest.approx(math.log10(0.002))
     nothing = replace(chart, series=(Series("a", [0.0] * 4),))
@@ -423,7 +434,7 @@ async def test_the_mouse_reads_values_off_a_chart_and_a_log_scale_is_named() -> 
         assert "1000" in text and "10.0" in text
         await pilot.hover(Chart, offset=(40, 8))
         await pilot.pause()
-        assert app.chart._cross_at_s is not None and -60 < app.chart._cross_at_s < -40
+        assert app.chart._crosshair_at_s is not None and -60 < app.chart._crosshair_at_s < -40
         text = app.text()
         assert "  at -" in text.splitlines()[0]
         assert "removed –" in text, "a gap has no value"

@@ -46,12 +46,12 @@ async def heard(viewer: Viewer, nc: NatsClient, *names: str) -> None:
             await nc.jetstream().publish("s.a", b"x")
             await asyncio.sleep(0.05)
         await viewer.press("ctrl+x")
-        await viewer.until(lambda: not screen.asking.goes_on, "what was heard")
+        await viewer.until(lambda: not screen.asking.is_running, "what was heard")
         rows = viewer.rows()
         if all(name in rows and rows[name].get("share") != UNKNOWN for name in names):
             return
         await viewer.press("W")
-        await viewer.until(lambda: screen.asking.goes_on, "it reads again")
+        await viewer.until(lambda: screen.asking.is_running, "it reads again")
     raise AssertionError(f"not all of {names}:\n{viewer.text}")
 
 

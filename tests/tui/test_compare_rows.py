@@ -28,7 +28,7 @@ def test_a_lag_that_grew_stands_out_and_one_that_shrank_does_not() -> None:
     change = COMPARE_COLUMNS[-1]
     for count, look in ((5, "warn"), (-5, "")):
         it = Difference("ORDERS", "billing", "lag", "pending", "10", str(10 + count), count)
-        assert change.cell(CompareView([it]), 0).look == look
+        assert change.cell(CompareView([it]), 0).style_name == look
 
 
 def test_what_was_made_removed_or_configured_is_a_problem_and_a_count_is_none() -> None:

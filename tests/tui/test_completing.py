@@ -6,8 +6,8 @@ import pytest
 from textual.widgets import Input, Static
 
 from natstui.tui.analysis.screen import AnalysisScreen
-from natstui.tui.app.commands import WORDS
-from natstui.tui.kit.command_line import COUNTED_OFFERS, CommandLine, offers_text
+from natstui.tui.app.commands import COMMAND_NAMES
+from natstui.tui.kit.command_line import MAX_COUNTED_SUGGESTIONS, CommandLine, suggestions_text
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import fed
 
@@ -50,8 +50,8 @@ async def test_a_list_that_is_cut_says_how_many_more_there_are() -> None:
         offers = viewer.app.screen.query_one("#offers", Static)
         line = str(offers.render()).strip()
         *shown, more = line.split("  ")
-        assert more == f"… {len(WORDS) - len(shown)} more, type to narrow"
-        assert shown == WORDS[: len(shown)] and len(line) <= 78
+        assert more == f"… {len(COMMAND_NAMES) - len(shown)} more, type to narrow"
+        assert shown == COMMAND_NAMES[: len(shown)] and len(line) <= 78
         await viewer.press("g")
         await viewer.until(lambda: str(offers.render()).strip() == "guide", "all of them")
 
@@ -79,12 +79,12 @@ async def test_a_closed_line_takes_no_keys_where_nothing_else_takes_them() -> No
         (["alpha", "beta"], 11, "alpha  beta"),
         (["alpha", "beta", "c" * 30], 34, "alpha  … 2 more, type to narrow"),
         (["a" * 50], 40, "… 1 more, type to narrow"),
-        (["a"] * COUNTED_OFFERS, 34, "a  a  … 998+ more, type to narrow"),
+        (["a"] * MAX_COUNTED_SUGGESTIONS, 34, "a  a  … 998+ more, type to narrow"),
         (["数" * 5, "b", "c" * 30], 40, "数数数数数  b  … 1 more, type to narrow"),
     ],
 )
 def test_offers_that_do_not_fit_are_counted(offers: list[str], width: int, line: str) -> None:
-    assert offers_text(offers, width) == line
+    assert suggestions_text(offers, width) == line
 
 
 async def test_what_is_missing_is_said_by_its_name() -> None:

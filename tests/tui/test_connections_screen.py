@@ -70,11 +70,11 @@ async def test_who_comes_is_shown_whole_with_rates_and_who_goes_with_the_reason(
         late = await nats.connect(url, name="late")
         screen = viewer.app.screen
         assert isinstance(screen, ConnectionsScreen)
-        renewing = screen._renewing
+        repeated = screen._repeated
         # As if the time between two looks were over.
-        renewing._replied_s -= renewing._every_s
-        renewing.keep_up()
-        assert renewing._task is None
+        repeated._replied_at_s -= repeated._every_s
+        repeated.send_if_due()
+        assert repeated._task is None
         assert "late" not in viewer.rows()
         await viewer.press("p")
         await viewer.becomes("late", state="open")

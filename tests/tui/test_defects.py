@@ -13,7 +13,7 @@ from natstui.defects import log_folder
 from natstui.tui.app import commands
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.follower import Follower
-from natstui.tui.frame.messages import CameIntoView
+from natstui.tui.frame.messages import ScreenShown
 from natstui.tui.frame.table_text import Rows
 from natstui.tui.streams.screen import StreamsScreen
 from tests.model.builders import snapshot
@@ -23,7 +23,7 @@ from tests.tui.viewer import Viewer, fed
 
 @pytest.fixture(autouse=True)
 def own_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(defects, "_reported", {})
+    monkeypatch.setattr(defects, "_reported_defects", {})
     monkeypatch.setattr("platformdirs.user_log_path", lambda _name: tmp_path / "reports")
 
 
@@ -80,7 +80,7 @@ async def test_a_key_and_a_typed_command_and_a_record_with_a_defect_end_nothing_
             await viewer.type_command("streams")
             await said(viewer, "the command")
         with monkeypatch.context() as broken:
-            broken.setattr(Follower, "take", fail)
+            broken.setattr(Follower, "fold_without_findings", fail)
             await viewer.feed(snapshot(2))
             await said(viewer, "reading the engine's output")
         polls_count = len(viewer.app.state.costs)
@@ -93,5 +93,5 @@ async def test_what_a_screen_asks_for_while_the_app_ends_is_let_go() -> None:
     async with fed(*engine_records()) as viewer:
         app = viewer.app
     assert not app.screen_stack
-    await app._hand_over(CameIntoView())
+    await app._execute_request(ScreenShown())
     assert app.check_action("part", ("systems", "switch")) is False

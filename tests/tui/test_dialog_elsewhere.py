@@ -67,7 +67,7 @@ async def test_a_dialog_is_sent_after_a_restart_of_its_server(nats_server: Broke
         await viewer.becomes("S", msgs="1")
         restarted = PublishScreen("S", "s", None)
         await viewer.app.push_screen(restarted)
-        await viewer.until(lambda: restarted._opening.place, "where it is")
+        await viewer.until(lambda: restarted._form_server.identity, "where it is")
         nats_server.stop()
         await viewer.until(lambda: link_of(viewer) == "reconnecting", "the loss")
         nats_server.start()
@@ -84,13 +84,13 @@ async def test_no_dialog_is_sent_to_another_server_than_it_was_opened_for(
         await viewer.becomes("S", msgs="1")
         confirmation = await opened(viewer, "delete_stream", ActionScreen)
         await viewer.until(lambda: "press enter to confirm" in viewer.words, "it is counted")
-        confirmation.typed = "S"
+        confirmation.typed_text = "S"
         form = await opened(viewer, "edit-stream", FormScreen)
-        await viewer.until(lambda: form.sending.opening.place, "where it is")
+        await viewer.until(lambda: form.sending.form_server.identity, "where it is")
         await fill(viewer, description="edited")
         for screen in (PublishScreen("S", "s", None), PutScreen("B", "k")):
             await viewer.app.push_screen(screen)
-            await viewer.until(lambda screen=screen: screen._opening.place, "where it is")
+            await viewer.until(lambda screen=screen: screen._form_server.identity, "where it is")
         before = {name: await state(nats_server, name) for name in ("S", "KV_B")}
         await is_replaced(viewer, nats_server)
         for kind in (PutScreen, PublishScreen, FormScreen, ActionScreen):

@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widgets import Static
 
-from natstui.tui.app.guarded import GuardedApp, TooSmall
+from natstui.tui.app.guarded import GuardedApp, TooSmallNotice
 from natstui.tui.frame import requests
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.kit.pick import Pick
@@ -49,7 +49,7 @@ async def test_a_dialog_below_the_notice_is_closed_with_its_answer_when_the_noti
         app.push_screen(pick, answers.append)
         await pilot.resize_terminal(40, 10)
         await pilot.pause()
-        notice = TooSmall()
+        notice = TooSmallNotice()
         await app.push_screen(notice)
         pick.dismiss("drop")
         pick.dismiss("keep")
@@ -123,7 +123,7 @@ async def test_a_state_that_a_closed_screen_still_gets_is_not_drawn() -> None:
         assert isinstance(screen, LiveScreen)
         await viewer.press("escape")
         await viewer.until(lambda: not screen.children, "it is closed")
-        screen.on_state_changed(viewer.app.parts.newest())
+        screen.on_state_changed(viewer.app.parts.state_message())
         await viewer.until(lambda: True)
         assert viewer.toasts == []
 
@@ -142,6 +142,6 @@ async def test_what_a_task_of_a_closed_screen_would_still_draw_is_no_defect() ->
 
         for node in (screen, listed):
             # The worker of a screen that closes may come to this before it is cancelled.
-            await requests._guard(node, draw, ())
+            await requests._run_guarded(node, draw, ())
             await viewer.until(lambda: True)
             assert len(viewer.toasts) == (node is listed)

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from natstui.model.records.record import Advisory, Noted
-from natstui.tui.events.screen import moment_us, moment_words
+from natstui.tui.events.screen import describe_moment, moment_us
 from tests.session.scenario import START_US
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import fed
@@ -34,8 +34,8 @@ def test_what_is_no_time_is_told_how_to_write_it(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "words"), [("2m", "14:28:20"), ("14:30", "14:30:"), ("so", "")])
 def test_what_is_typed_is_said_as_it_is_understood(text: str, words: str) -> None:
-    assert words in moment_words(text, NOW_US)
-    assert bool(moment_words(text, NOW_US)) == bool(words)
+    assert words in describe_moment(text, NOW_US)
+    assert bool(describe_moment(text, NOW_US)) == bool(words)
 
 
 def created(stream: str, at_us: int) -> Advisory:

@@ -10,7 +10,7 @@ from natstui.model.live.state import Happening, State
 from natstui.model.records.record import Advisory, Noted, Restored, Unavailable
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.events.cells import EVENT_COLUMNS, FoldedEvents, brief_text
-from natstui.tui.frame.happenings import event_text, kind_text, look, where_text
+from natstui.tui.frame.happenings import asset_text, event_style, event_text, kind_text
 from natstui.tui.streams.detail import StreamDetail
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import fed
@@ -65,9 +65,9 @@ def test_what_happens_again_and_again_is_one_row_with_its_last_minute() -> None:
 def test_what_cannot_be_read_and_can_be_again_is_told(
     event: Happening, kind: str, text: str, of_look: str
 ) -> None:
-    assert (kind_text(event), where_text(event)) == (kind, "STREAM.LIST")
+    assert (kind_text(event), asset_text(event)) == (kind, "STREAM.LIST")
     assert event_text(event) == brief_text(event) == text
-    assert look(event) == of_look
+    assert event_style(event) == of_look
 
 
 async def test_a_sentence_is_whole_at_80_columns_and_enter_leads_to_what_it_is_about() -> None:

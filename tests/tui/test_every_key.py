@@ -114,7 +114,7 @@ OPENED_ELSEWHERE = {
 IN_A_REPLAY = {"CompareScreen"}
 ALIKE = {"ListenersScreen"}
 """Has the keys of another: of PullersScreen, on a push consumer."""
-WITHOUT_FOOTER = {"TooSmall"}
+WITHOUT_FOOTER = {"TooSmallNotice"}
 
 ELSEWHERE = {
     ("ScenariosScreen", "ctrl+s"),  # starts load: test_benchmark_screen.py
@@ -127,7 +127,7 @@ ELSEWHERE = {
 WITH_ROWS = (
     ConnectionsScreen, BucketsScreen, KeysScreen, HistoryScreen, ConsumersScreen, FindingsScreen,
 )  # fmt: skip
-"""Where a key acts on a row: it is pressed once there is one."""
+"""SystemScope a key acts on a row: it is pressed once there is one."""
 
 LEAVES = {"q", "ctrl+q"}
 BY_THE_WAY = by_the_way()
@@ -274,7 +274,7 @@ async def press_all(
     """
     home, mode, pressed = viewer.app.screen, viewer.app.current_mode, 0
     is_there = True
-    assert HelpScreen.of(home)._keys, name
+    assert HelpScreen.for_screen(home)._keys, name
     assert KNOWN.get(name, set()) <= {active.binding.key for active in named(viewer)}
     for active in home.active_bindings.values():
         if active.node is home and parse(active.binding.action)[1] == "part":

@@ -18,7 +18,7 @@ from natstui.model.assets.stream_fields import STREAM_FIELDS
 from natstui.model.findings.catalogue import consumers as kinds
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
-from natstui.model.findings.finding import Entity, Finding, Findings, Watched
+from natstui.model.findings.finding import Entity, Finding, Findings, WatchedCondition
 from natstui.model.live.snapshot import Account as Usage
 from natstui.model.live.state import State
 from natstui.model.records.managing import ReadNamesInUse
@@ -27,21 +27,26 @@ from natstui.model.records.record import Configured, Record
 from natstui.model.records.recording import ReplayPosition
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.form import ConsumerForm
-from natstui.tui.consumers.screen import unlisted_consumers_count
-from natstui.tui.findings.advice import ADVISED, action_message, advised, place_of
-from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, Found
+from natstui.tui.consumers.screen import count_unlisted_consumers
+from natstui.tui.findings.advice import (
+    ADVISED_ACTIONS,
+    action_request,
+    advised_actions,
+    find_destination,
+)
+from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, SortedFindings
 from natstui.tui.findings.screen import FindingsScreen
-from natstui.tui.findings.text import CALM
+from natstui.tui.findings.text import NO_FINDINGS_TEXT
 from natstui.tui.frame.action_keys import SPECS, Target
 from natstui.tui.frame.columns import Order
 from natstui.tui.frame.detail.peek import Peek
 from natstui.tui.frame.head.status_text import findings_parts
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.table_screen import table_columns
-from natstui.tui.frame.table_text import in_order
+from natstui.tui.frame.table_text import arrange_rows
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.rows import Cell
-from natstui.tui.kit.table.widths import place
+from natstui.tui.kit.table.widths import compute_layout
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.screen import MessagesScreen
 from tests.accounts import Account
@@ -59,16 +64,16 @@ def finding(kind: Kind, since_us: int, name: str = "C", **more: object) -> Findi
 
 
 def known(open_ones: list[Finding], over: tuple[Finding, ...] = ()) -> State:
-    watched: dict[Entity, tuple[Watched, ...]] = {}
+    watched: dict[Entity, tuple[WatchedCondition, ...]] = {}
     for it in open_ones:
-        watched[it.entity] = (*watched.get(it.entity, ()), Watched(it, 0, raised=True))
+        watched[it.entity] = (*watched.get(it.entity, ()), WatchedCondition(it, 0, raised=True))
     return State(now_mono_us=1, now_at_us=60_000_000, findings=Findings(watched, over))
 
 
 def shown(state: State, order: Order = FindingsScreen.START) -> list[list[str]]:
     """Return the rows of the table as text, from the top."""
-    view = FindingView(state, 0, Found(state))
-    rows = in_order(view, FINDING_COLUMNS, order)
+    view = FindingView(state, 0, SortedFindings(state))
+    rows = arrange_rows(view, FINDING_COLUMNS, order)
     return [[spec.cell(view, row).text for spec in FINDING_COLUMNS] for row in rows]
 
 
@@ -76,7 +81,7 @@ def test_the_worst_stands_first_then_the_oldest_and_what_is_over_below() -> None
     state = known(
         [
             finding(kinds.PAUSED, 10_000_000, "warned"),
-            finding(kinds.ACK_LIMIT, 10_000_000, "less bad"),
+            finding(kinds.MAX_ACK_PENDING_REACHED, 10_000_000, "less bad"),
             finding(kinds.NO_PULLS, 30_000_000, "younger"),
             finding(kinds.NO_PULLS, 20_000_000, "older"),
         ],
@@ -91,7 +96,7 @@ def test_the_worst_stands_first_then_the_oldest_and_what_is_over_below() -> None
         "S › last over", "S › first over",
     ]  # fmt: skip
     assert [row[4] for row in rows] == ["40s", "30s", "50s", "50s", "10s ago", "20s ago"]
-    told = [one.entity.text.replace(" > ", " › ") for one in state.findings.open()]
+    told = [one.entity.text.replace(" > ", " › ") for one in state.findings.list_open()]
     assert [row[2] for row in rows[:4]] == told, "one order on all screens"
     for reverse in (False, True):
         assert [row[0] for row in shown(state, Order("code", reverse))][4:] == ["· over"] * 2
@@ -107,9 +112,9 @@ def test_the_line_at_the_top_counts_what_is_open_and_is_calm_without() -> None:
 def test_thousands_of_findings_are_in_order_at_once_and_drawn_only_where_they_are_seen() -> None:
     asked: list[int] = []
     state = known([finding(kinds.PAUSED, number, f"c{number}") for number in range(6_000)])
-    view = FindingView(state, 0, Found(state))
-    view.at = lambda row: asked.append(row) or view.found.all[row]  # type: ignore[method-assign,func-returns-value]
-    assert len(in_order(view, FINDING_COLUMNS, FindingsScreen.START)) == 6_000
+    view = FindingView(state, 0, SortedFindings(state))
+    view.at = lambda row: asked.append(row) or view.sorted_findings.all[row]  # type: ignore[method-assign,func-returns-value]
+    assert len(arrange_rows(view, FINDING_COLUMNS, FindingsScreen.START)) == 6_000
     assert len(asked) <= 6_000
 
 
@@ -118,14 +123,14 @@ def test_hostile_names_are_harmless() -> None:
     assert not set("".join(row)) & set("\x1b\x07\u202e")
 
 
-@pytest.mark.parametrize("kind", ADVISED, ids=lambda kind: kind.code)
+@pytest.mark.parametrize("kind", ADVISED_ACTIONS, ids=lambda kind: kind.code)
 def test_every_advised_action_exists_and_its_key_stands_in_the_advice(kind: Kind) -> None:
     fields = {
         "edit-consumer": {field.path for field in CONSUMER_FIELDS},
         "edit-stream": {field.path for field in STREAM_FIELDS},
     }
     assert KINDS[kind.code] is kind
-    for what in ADVISED[kind]:
+    for what in ADVISED_ACTIONS[kind]:
         name, _, field = what.partition(" ")
         key = SPECS[name].key
         named = {key, "."} if key else {"."}
@@ -144,10 +149,14 @@ def test_advice_has_the_names_that_are_known_as_a_shell_takes_them() -> None:
 
 def test_the_form_of_a_stream_opens_at_the_limit_that_is_reached() -> None:
     entity = Entity("S", "C", 5)
-    assert advised(Finding(kinds.SKIPPED, entity, 1, "")) == ("edit-stream max_bytes",)
+    assert advised_actions(Finding(kinds.LOST_BEFORE_DELIVERY, entity, 1, "")) == (
+        "edit-stream max_bytes",
+    )
     for number, path in (("max_msgs", "max_msgs"), ("max_age_s", "max_age")):
-        lost = Finding(kinds.SKIPPED, entity, 1, "", numbers={"lost_msgs": 5, number: 100})
-        assert advised(lost) == (f"edit-stream {path}",)
+        lost = Finding(
+            kinds.LOST_BEFORE_DELIVERY, entity, 1, "", numbers={"lost_msgs": 5, number: 100}
+        )
+        assert advised_actions(lost) == (f"edit-stream {path}",)
         assert path in {field.path for field in STREAM_FIELDS}
 
 
@@ -162,10 +171,10 @@ def test_what_is_done_about_a_finding_is_done_to_what_it_is_about() -> None:
         ("edit-stream max_age", Manage("edit-stream max_age", (of_stream,))),
         ("pause", Manage("pause", (Target("S", "C", 5),))),
     ):
-        opened = action_message(about, action)
+        opened = action_request(about, action)
         assert (opened.what, opened.targets) == (message.what, message.targets)
     of_all = Finding(kinds.POISON, Entity("S", "", 5), 1, "")
-    assert action_message(of_all, "pause").targets == (Target("S", None, 5),)
+    assert action_request(of_all, "pause").targets == (Target("S", None, 5),)
 
 
 def test_no_advice_calls_an_action_by_its_id() -> None:
@@ -176,8 +185,8 @@ def test_no_advice_calls_an_action_by_its_id() -> None:
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_where_and_what_have_the_room_in_a_narrow_table(width: int) -> None:
-    layout = place(table_columns(FINDING_COLUMNS), width)
-    shown = [it for it in layout.placed if it.start + it.width <= width]
+    layout = compute_layout(table_columns(FINDING_COLUMNS), width)
+    shown = [it for it in layout.columns if it.start + it.width <= width]
     widths = {it.column.id: it.width for it in shown}
     assert widths["entity"] >= len("ORDERS › shipping-labels")
     assert widths["what"] >= {80: 28, 120: 50, 200: 90}[width]
@@ -185,7 +194,7 @@ def test_where_and_what_have_the_room_in_a_narrow_table(width: int) -> None:
 
 
 def test_what_is_gone_says_so() -> None:
-    assert place_of(finding(kinds.GONE, 1), State()) == "stream S is gone"
+    assert find_destination(finding(kinds.CONSUMER_DELETED, 1), State()) == "stream S was deleted"
 
 
 @asynccontextmanager
@@ -232,7 +241,7 @@ async def test_a_finding_comes_is_silenced_and_heard_of_again_leads_to_its_consu
         await viewer.press("5")
         # The overview has the same sentence, and is in view until this screen is drawn.
         await viewer.until(lambda: "natstui may read everything" in viewer.words, "what is read")
-        assert CALM in viewer.text
+        assert NO_FINDINGS_TEXT in viewer.text
         config = {"durable_name": "[b]C", "ack_policy": "explicit", "max_ack_pending": 1}
         body = json.dumps({"stream_name": "S", "config": config}).encode()
         await js._nc.request("$JS.API.CONSUMER.DURABLE.CREATE.S.[b]C", body, timeout=20)
@@ -248,19 +257,23 @@ async def test_a_finding_comes_is_silenced_and_heard_of_again_leads_to_its_consu
         await viewer.until(lambda: "A reason is missing" in viewer.words, "why not")
         await viewer.type("[/] mended")
         await viewer.press("enter")
-        await viewer.until(lambda: viewer.app.state.findings.silenced(), "that it is silenced")
+        await viewer.until(
+            lambda: viewer.app.state.findings.list_silenced(), "that it is silenced"
+        )
         await viewer.until(lambda: "z silenced" in viewer.words, "that it is shown")
         await viewer.until(lambda: "critical" not in viewer.line(1), "no count")
         assert "1 silenced" in viewer.words and "[/] mended" in viewer.words
-        (finding,) = viewer.app.state.findings.silenced()
-        assert viewer.app.state.findings.worst(finding.entity) is None
+        (finding,) = viewer.app.state.findings.list_silenced()
+        assert viewer.app.state.findings.find_worst(finding.entity) is None
         await viewer.press("2")
         await viewer.until(lambda: "[b]C" in viewer.rows(), "the consumer")
         assert "max ack pending" not in viewer.rows()["[b]C"]["status"]
         text = viewer.app.screen.query_one(Peek).text
         await viewer.until(lambda: "silenced: [/] mended" in " ".join(str(text.visual).split()))
         await viewer.press("5", "home", "z")
-        await viewer.until(lambda: not viewer.app.state.findings.silenced(), "that it is heard of")
+        await viewer.until(
+            lambda: not viewer.app.state.findings.list_silenced(), "that it is heard of"
+        )
         await viewer.until(lambda: "✖ 1 critical" in viewer.words, "the count at the top")
         assert "z silenced" not in viewer.words
         await viewer.press("1")
@@ -428,21 +441,21 @@ def test_consumers_that_no_stream_lists_are_told_of(
         state = State()
         for record in (*beginning, configured, last):
             state = state.after(record)
-        assert unlisted_consumers_count(state) == count
+        assert count_unlisted_consumers(state) == count
 
 
 def test_many_of_a_kind_are_one_row_with_how_many_others_there_are() -> None:
     every = [finding(kinds.PAUSED, number, f"c{number}") for number in range(40)]
     state = known([*every, finding(kinds.POISON, 5, "loop")])
-    found = Found(state, folds=True)
+    found = SortedFindings(state, is_folding=True)
     view = FindingView(state, 0, found)
-    rows = in_order(view, FINDING_COLUMNS, FindingsScreen.START)
+    rows = arrange_rows(view, FINDING_COLUMNS, FindingsScreen.START)
     cells = [[spec.cell(view, row).text for spec in FINDING_COLUMNS] for row in rows]
     assert [row[2] for row in cells] == ["S › loop", "S › c0 and 39 others"]
     assert found.is_folded and len(found.open) == 41
-    assert not Found(state).is_folded and len(shown(state)) == 41
+    assert not SortedFindings(state).is_folded and len(shown(state)) == 41
     few = known(every[:3])
-    assert not Found(few, folds=True).is_folded
+    assert not SortedFindings(few, is_folding=True).is_folded
 
 
 def test_what_opened_and_ended_again_and_again_is_one_row_with_how_often() -> None:
@@ -453,7 +466,7 @@ def test_what_opened_and_ended_again_and_again_is_one_row_with_how_often() -> No
     ]
     once = finding(kinds.PAUSED, 1, until_us=30_000_000)
     state = known([finding(kinds.PAUSED, 20_000_000, "a")], (*over, once))
-    found = Found(state, folds=True)
+    found = SortedFindings(state, is_folding=True)
     view = FindingView(state, 0, found)
     cells = [[spec.cell(view, row).text for spec in FINDING_COLUMNS] for row in view.rows()]
     assert [(row[2], row[4]) for row in cells] == [
@@ -461,7 +474,7 @@ def test_what_opened_and_ended_again_and_again_is_one_row_with_how_often() -> No
         ("S › a (9 times)", "51s ago"),
     ]  # fmt: skip
     assert found.is_folded and len(shown(state)) == 20
-    assert len(Found(state, folds=True, with_ended=False).rows) == 1
+    assert len(SortedFindings(state, is_folding=True, with_ended=False).rows) == 1
 
 
 async def test_a_key_shows_each_of_a_kind_and_folds_them_again() -> None:

@@ -16,14 +16,14 @@ from natstui.model.assets.stream_fields import NEW_STREAM, STREAM_FIELD
 from natstui.model.live.state import State
 from natstui.model.records.messages import DeliveryPreview, StoredMessage
 from natstui.model.records.record import Permitted
-from natstui.tui.frame.action_keys import allowed
+from natstui.tui.frame.action_keys import is_allowed
 from natstui.tui.frame.form.text import (
     Entries,
-    Subject,
+    FormAsset,
+    build_draft,
     config_of_file,
     delivery_text,
-    drafted,
-    locked,
+    lock_reason,
     start_text,
 )
 from natstui.tui.kit.fields import Choice, FieldRow
@@ -31,16 +31,16 @@ from natstui.tui.kit.fields import Choice, FieldRow
 AROUND = NamesInUse(streams=(OtherStream("A", ("a.>",)),), servers_count=1, api_level=5)
 
 
-def new(kind: Any, base: dict[str, object], *, editing: bool = False) -> Subject:
-    return Subject(kind, "S", base, editing=editing)
+def new(kind: Any, base: dict[str, object], *, editing: bool = False) -> FormAsset:
+    return FormAsset(kind, "S", base, editing=editing)
 
 
 def test_what_the_server_does_not_know_is_locked_with_the_version_that_brings_it() -> None:
-    subject = new("stream", NEW_STREAM)
-    why = locked(subject, STREAM_FIELD["allow_msg_ttl"], 0)
+    asset = new("stream", NEW_STREAM)
+    why = lock_reason(asset, STREAM_FIELD["allow_msg_ttl"], 0)
     assert why == "Message TTL needs server 2.11 or newer"
-    assert locked(subject, STREAM_FIELD["allow_msg_ttl"], 1) is None
-    groups = locked(new("consumer", {}), CONSUMER_FIELD["priority_groups"], 0)
+    assert lock_reason(asset, STREAM_FIELD["allow_msg_ttl"], 1) is None
+    groups = lock_reason(new("consumer", {}), CONSUMER_FIELD["priority_groups"], 0)
     assert groups == "Priority groups needs server 2.11 or newer"
 
 
@@ -54,31 +54,31 @@ def test_of_what_was_typed_while_it_was_sent_nothing_is_lost_and_no_more_is_unse
     entries.put("max_msgs", "5")
     entries.put("subjects", "s.>")
     after = {"name": "S", "max_msgs": 7, "description": "new", "max_age": 3_600_000_000_000}
-    entries.go_on_from(new("stream", after, editing=True), sent_texts)
+    entries.continue_from(new("stream", after, editing=True), sent_texts)
     assert entries.texts == {"max_msgs": "5", "subjects": "s.>"}
-    entries.redraft()
+    entries.update_draft()
     assert entries.draft.config == {**after, "max_msgs": 5, "subjects": ["s.>"]}
 
 
 def test_what_cannot_change_is_locked_with_its_reason() -> None:
-    subject = new("stream", {"name": "S"}, editing=True)
-    assert locked(subject, STREAM_FIELD["storage"], 5) is not None
-    assert locked(subject, STREAM_FIELD["max_age"], 5) is None
+    asset = new("stream", {"name": "S"}, editing=True)
+    assert lock_reason(asset, STREAM_FIELD["storage"], 5) is not None
+    assert lock_reason(asset, STREAM_FIELD["max_age"], 5) is None
 
 
 def test_a_consumer_may_be_made_where_one_filter_is_allowed() -> None:
     permitted = Permitted(0, ("$JS.API.CONSUMER.CREATE.S.*.eu.>",), (), None, ())
-    assert allowed(State().after(permitted), "add-consumer")
+    assert is_allowed(State().after(permitted), "add-consumer")
     elsewhere = Permitted(0, ("$JS.API.CONSUMER.INFO.>",), (), None, ())
-    assert not allowed(State().after(elsewhere), "add-consumer")
+    assert not is_allowed(State().after(elsewhere), "add-consumer")
 
 
 def test_metadata_keeps_its_commas_when_a_pair_is_added_in_a_form() -> None:
     kept = {"note": "a, b=c", "rule": '{"k": [1, 2]}'}
-    subject = new("stream", {"name": "S", "metadata": {**kept, "_nats.level": "5"}}, editing=True)
-    start = start_text(subject, STREAM_FIELD["metadata"])
+    asset = new("stream", {"name": "S", "metadata": {**kept, "_nats.level": "5"}}, editing=True)
+    start = start_text(asset, STREAM_FIELD["metadata"])
     assert "_nats" not in start
-    draft = drafted(subject, {"metadata": f"{start}, tier=1"}, AROUND)
+    draft = build_draft(asset, {"metadata": f"{start}, tier=1"}, AROUND)
     assert draft.problems == ()
     assert draft.config["metadata"] == {**kept, "tier": "1"}
 
@@ -87,21 +87,21 @@ def test_thresholds_in_the_metadata_are_fields_with_their_meaning() -> None:
     key = "io.nats.monitor."
     metadata = {"team": "shop", f"{key}msgs-warn": "5", f"{key}subjects-warn": "9"}
     config: dict[str, object] = {"name": "S", "subjects": ["s.>"], "metadata": metadata}
-    subject = new("stream", config, editing=True)
+    asset = new("stream", config, editing=True)
     few, many = (STREAM_FIELD[f"metadata.{key}{name}-warn"] for name in ("msgs", "subjects"))
-    assert start_text(subject, STREAM_FIELD["metadata"]) == "team=shop"
-    assert (start_text(subject, few), start_text(subject, many)) == ("5", "9")
-    (problem,) = drafted(subject, {few.path: "many"}, AROUND).problems
+    assert start_text(asset, STREAM_FIELD["metadata"]) == "team=shop"
+    assert (start_text(asset, few), start_text(asset, many)) == ("5", "9")
+    (problem,) = build_draft(asset, {few.path: "many"}, AROUND).problems
     assert problem.path == few.path and "is no whole number" in problem.text
-    draft = drafted(subject, {few.path: "7", many.path: "", "metadata": "team=till"}, AROUND)
+    draft = build_draft(asset, {few.path: "7", many.path: "", "metadata": "team=till"}, AROUND)
     assert draft.problems == ()
     assert draft.config["metadata"] == {"team": "till", f"{key}msgs-warn": "7"}
 
 
 def test_a_word_of_a_newer_server_is_shown_and_kept_by_a_form() -> None:
-    subject = new("stream", {"name": "S", "compression": "zstd9"}, editing=True)
-    assert start_text(subject, STREAM_FIELD["compression"]) == "zstd9"
-    draft = drafted(subject, {"description": "mine"}, AROUND)
+    asset = new("stream", {"name": "S", "compression": "zstd9"}, editing=True)
+    assert start_text(asset, STREAM_FIELD["compression"]) == "zstd9"
+    draft = build_draft(asset, {"description": "mine"}, AROUND)
     assert draft.problems == ()
     assert draft.config["compression"] == "zstd9"
     assert draft.changes == (("Description: unset → mine", ""),)
@@ -113,7 +113,7 @@ def test_a_word_of_a_newer_server_is_shown_and_kept_by_a_form() -> None:
 
 def test_texts_become_the_configuration_with_problems_and_warnings() -> None:
     texts = {"name": "N", "subjects": "a.b", "num_replicas": "3", "max_age": "5ms"}
-    draft = drafted(new("stream", NEW_STREAM), texts, AROUND, "1M x 1KB")
+    draft = build_draft(new("stream", NEW_STREAM), texts, AROUND, "1M x 1KB")
     assert [problem.text for problem in draft.problems] == [
         "the maximum age is shorter than 100ms"
     ]
@@ -130,25 +130,25 @@ def test_texts_become_the_configuration_with_problems_and_warnings() -> None:
 
 def test_an_edit_keeps_what_no_field_knows_and_says_what_changes() -> None:
     base = {"name": "S", "subjects": ["s"], "brand_new": {"x": 1}, "storage": "file"}
-    draft = drafted(new("stream", base, editing=True), {"max_msgs": "5"}, AROUND)
+    draft = build_draft(new("stream", base, editing=True), {"max_msgs": "5"}, AROUND)
     assert draft.config == {**base, "max_msgs": 5}
     assert draft.changes == (("Maximum messages: unlimited → 5", ""),)
     lost = "it does not know brand_new, and would remove it"
     assert draft.command == f"# the NATS CLI cannot do this: {lost}"
     known = {key: value for key, value in base.items() if key != "brand_new"}
-    draft = drafted(new("stream", known, editing=True), {"max_msgs": "5"}, AROUND)
+    draft = build_draft(new("stream", known, editing=True), {"max_msgs": "5"}, AROUND)
     assert draft.command == "nats stream edit S --max-msgs=5 --force"
 
 
 def test_a_durable_consumer_has_its_name_twice() -> None:
     base: dict[str, object] = {"name": "", "durable_name": "", "ack_policy": "explicit"}
-    subject = replace(new("consumer", base), owner={"name": "S"})
-    draft = drafted(subject, {"name": "C"}, AROUND)
+    asset = replace(new("consumer", base), owner={"name": "S"})
+    draft = build_draft(asset, {"name": "C"}, AROUND)
     assert draft.config["durable_name"] == "C"
     assert draft.command == (
         "nats consumer add S C --ack=explicit --deliver=all --pull --defaults"
     )
-    nameless = drafted(subject, {}, AROUND)
+    nameless = build_draft(asset, {}, AROUND)
     assert [problem.text for problem in nameless.problems] == [
         "a durable consumer needs a name; with Durable: no it is ephemeral: deleted after 5s "
         "without a client"
@@ -157,11 +157,9 @@ def test_a_durable_consumer_has_its_name_twice() -> None:
         "nats consumer add S NAME --ack=explicit --deliver=all --pull --defaults"
     )
     assert "ephemeral" not in behaviour_text("consumer", "S", nameless.config)
-    limited = replace(
-        subject, owner={"name": "S", "consumer_limits": {"inactive_threshold": 10**9}}
-    )
-    assert "deleted after 1s" in drafted(limited, {}, AROUND).problems[0].text
-    ephemeral = drafted(subject, {"durable_name": "no"}, AROUND)
+    limited = replace(asset, owner={"name": "S", "consumer_limits": {"inactive_threshold": 10**9}})
+    assert "deleted after 1s" in build_draft(limited, {}, AROUND).problems[0].text
+    ephemeral = build_draft(asset, {"durable_name": "no"}, AROUND)
     assert "--ephemeral" in ephemeral.command
     assert behaviour_text("consumer", "S", ephemeral.config).endswith(
         "is ephemeral: deleted when no client pulls for 5s."
@@ -195,15 +193,15 @@ def test_a_file_in_the_home_of_nobody_is_a_mistake_in_the_form() -> None:
 def test_a_time_from_now_stands_still_once_it_is_typed(kind: Any, path: str, text: str) -> None:
     entries = Entries(new(kind, {"name": "S"}))
     entries.put(path, text)
-    entries.redraft()
+    entries.update_draft()
     first = entries.draft.config
     assert first[path]
     entries.put(path, text)
-    entries.redraft()
+    entries.update_draft()
     assert entries.draft.config == first
     assert entries.texts[path] == text
     entries.put(path, "soon ago")
-    entries.redraft()
+    entries.update_draft()
     assert entries.draft.problems
 
 

@@ -164,11 +164,11 @@ async def test_the_cursor_goes_to_what_was_made_unless_it_was_moved_meanwhile() 
         await viewer.until(lambda: len(viewer.rows()) == 2)
         screen = viewer.table
         assert isinstance(screen, StreamsScreen)
-        screen.sought = CreatedRow(("D",), "", screen.table.cursor_key)
+        screen.row_to_find = CreatedRow(("D",), "", screen.table.cursor_key)
         await viewer.feed(streams(2, "A", "C", "D"))
         await viewer.until(lambda: own_key(screen.table.cursor_key)[0] == "D", "the cursor on D")
-        # What was sought and is not there yet does not take the cursor from where the user went.
-        screen.sought = CreatedRow(("F",), "", screen.table.cursor_key)
+        # A row that does not exist yet does not move the cursor from where the user put it.
+        screen.row_to_find = CreatedRow(("F",), "", screen.table.cursor_key)
         await viewer.press("home")
         await viewer.feed(streams(3, "A", "C", "D", "F"))
         await viewer.until(lambda: "F" in viewer.rows())

@@ -10,7 +10,7 @@ import pytest
 from nats.js.api import ConsumerConfig
 from textual.widgets._toast import Toast
 
-from natstui.model.findings.catalogue.consumers import ACK_LIMIT
+from natstui.model.findings.catalogue.consumers import MAX_ACK_PENDING_REACHED
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkPlanned
 from natstui.model.records.managing import Change
@@ -67,7 +67,7 @@ async def test_a_step_ends_with_the_screen_that_it_asks_for_and_the_last_line_by
         await viewer.press("m")
         await at_step(viewer, 4, "3 shows what happened")
         # The last step ends when its screen is closed again.
-        viewer.app.parts.guide._go(13)
+        viewer.app.parts.guide._set_index(13)
         await at_step(viewer, 14, "? lists every key")
         await viewer.press("question_mark")
         await viewer.press("escape")
@@ -78,32 +78,32 @@ async def test_a_step_ends_with_the_screen_that_it_asks_for_and_the_last_line_by
 
 
 def test_what_a_step_says_is_of_the_screen_that_is_open_and_of_what_goes_on() -> None:
-    def said(number: int, state: State, *screens: str) -> str:
-        return STEPS[number - 1].said(state, screens)
+    def current_text(number: int, state: State, *screens: str) -> str:
+        return STEPS[number - 1].current_text(state, screens)
 
     none = State()
-    assert "one that can be fixed here: " in said(6, none)
-    assert "type 0 to make it ten times as many" in said(6, none, "ConsumerForm")
-    assert "a work queue of your own: " in said(8, none)
-    assert "→ until workqueue. ^s sends it" in said(8, none, "StreamForm")
-    assert "a form for a benchmark" in said(9, none)
+    assert "one that can be fixed here: " in current_text(6, none)
+    assert "type 0 to make it ten times as many" in current_text(6, none, "ConsumerForm")
+    assert "a work queue of your own: " in current_text(8, none)
+    assert "→ until workqueue. ^s sends it" in current_text(8, none, "StreamForm")
+    assert "a form for a benchmark" in current_text(9, none)
     form, scenarios = (
         "^o has built-in ones, as 15,000 to 3; ^s runs it",
         "Go with ↓ to fanout-slow",
     )
-    assert form in said(9, none, "BenchmarkForm")
-    assert scenarios in said(9, none, "BenchmarkForm", "ScenariosScreen")
+    assert form in current_text(9, none, "BenchmarkForm")
+    assert scenarios in current_text(9, none, "BenchmarkForm", "ScenariosScreen")
     recording = none.after(RecordingChanged(3, on=True, folder="a", size_bytes=1))
     over = recording.after(RecordingChanged(4, on=False, folder="a", size_bytes=1))
-    assert [STEPS[9].holds(state) for state in (none, recording, over)] == [False, True, False]
-    assert [STEPS[10].holds(state) for state in (none, recording, over)] == [False, False, True]
-    assert "No recording is running" in said(11, none)
-    assert "again ends the recording" in said(11, recording)
-    assert "what stood out in the newest recording" in said(13, none)
+    assert [STEPS[9].is_done(state) for state in (none, recording, over)] == [False, True, False]
+    assert [STEPS[10].is_done(state) for state in (none, recording, over)] == [False, False, True]
+    assert "No recording is running" in current_text(11, none)
+    assert "again ends the recording" in current_text(11, recording)
+    assert "what stood out in the newest recording" in current_text(13, none)
     replaying = none.after(ReplayPosition(3, 1, 9, 1.0, playing=False, recording=False))
-    assert [STEPS[11].holds(state) for state in (none, replaying)] == [False, True]
-    assert "escape returns to the list" in said(13, replaying)
-    ends = [(step.reached, step.left) for step in STEPS]
+    assert [STEPS[11].is_done(state) for state in (none, replaying)] == [False, True]
+    assert "escape returns to the list" in current_text(13, replaying)
+    ends = [(step.end_screen, step.closed_screen) for step in STEPS]
     assert ends == [
         ("ConsumersScreen", ""), ("ConsumerDetail", ""), ("MessagesScreen", ""),
         ("EventsScreen", ""), ("FindingsScreen", ""), ("", "ConsumerForm"),
@@ -193,7 +193,9 @@ async def test_the_key_that_skips_moves_the_screen_and_a_stuck_consumer_is_fixed
     await pull.fetch(2)
     async with viewing(account.url, size=(120, 40)) as viewer:
         await viewer.until(
-            lambda: any(it.kind is ACK_LIMIT for it in viewer.app.state.findings.open()),
+            lambda: any(
+                it.kind is MAX_ACK_PENDING_REACHED for it in viewer.app.state.findings.list_open()
+            ),
             "it is stuck",
             60.0,
         )
@@ -220,7 +222,12 @@ async def test_the_key_that_skips_moves_the_screen_and_a_stuck_consumer_is_fixed
         info = await jetstream.consumer_info("RETURNS", "fraud-check")
         assert info.config.max_ack_pending == 20
         await viewer.until(
-            lambda: not any(it.kind is ACK_LIMIT for it in viewer.app.state.findings.open()),
+            lambda: (
+                not any(
+                    it.kind is MAX_ACK_PENDING_REACHED
+                    for it in viewer.app.state.findings.list_open()
+                )
+            ),
             "it heals",
         )
     await nc.close()
@@ -243,12 +250,12 @@ async def test_the_key_that_skips_skips_one_step_and_the_screen_of_a_step_ends_i
             # Some are over already: their screen is in view, or it records since before.
             if number in (5, 7):
                 await viewer.press({5: "5", 7: "0"}[number])
-            at = viewer.app.parts.guide._at
+            at = viewer.app.parts.guide._index
             await viewer.press("ctrl+g")
-            assert viewer.app.parts.guide._at == at + 1, STEPS[at].text
-            viewer.app._updates.now()
+            assert viewer.app.parts.guide._index == at + 1, STEPS[at].text
+            viewer.app._updates.show_state_now()
             await viewer.settle()
-            assert viewer.app.parts.guide._at == at + 1, STEPS[at].text
+            assert viewer.app.parts.guide._index == at + 1, STEPS[at].text
             if number == 12:
                 await at_step(viewer, 12, ":sessions lists the recordings: enter replays one")
         # The last step ends when its screen is closed again.
@@ -262,7 +269,7 @@ async def test_the_key_that_skips_skips_one_step_and_the_screen_of_a_step_ends_i
 
 async def test_what_was_done_before_a_step_was_reached_ends_it() -> None:
     async with fed(*engine_records(), size=(120, 40)) as viewer:
-        viewer.app.parts.guide._go(9)
+        viewer.app.parts.guide._set_index(9)
         await viewer.feed(RecordingChanged(2, on=True, folder="a", size_bytes=1))
         await at_step(viewer, 11, "R again ends the recording")
         await viewer.feed(RecordingChanged(3, on=False, folder="a", size_bytes=1))
@@ -275,7 +282,7 @@ async def test_the_last_line_goes_away_by_itself(monkeypatch: pytest.MonkeyPatch
     async with fed(*engine_records(), size=(120, 40)) as viewer:
         await viewer.type_command("guide")
         await at_step(viewer, 1, "every consumer")
-        viewer.app.parts.guide._go(len(STEPS) - 1)
+        viewer.app.parts.guide._set_index(len(STEPS) - 1)
         await viewer.press("ctrl+g")
         await viewer.until(lambda: not viewer.app.parts.guide.text(), "the end")
         await viewer.until(lambda: "That was all" not in viewer.words)
@@ -285,8 +292,8 @@ async def test_the_last_line_goes_away_by_itself(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("size", [pytest.param((120, 40), marks=pytest.mark.long), (80, 24)])
 async def test_a_toast_leaves_the_guide_free(size: tuple[int, int]) -> None:
     async with fed(*engine_records(), size=size, first="findings") as viewer:
-        viewer.app.parts.guide._go(6)
-        viewer.app._updates.now()
+        viewer.app.parts.guide._set_index(6)
+        viewer.app._updates.show_state_now()
         await at_step(viewer, 7, "A fixed finding leaves this list")
         viewer.app.notify("three lines " * 15)
         await viewer.until(lambda: "three lines" in viewer.words)
@@ -297,9 +304,9 @@ async def test_a_toast_leaves_the_guide_free(size: tuple[int, int]) -> None:
 def test_a_step_about_a_load_lasts_until_it_is_over() -> None:
     step = STEPS[8]
     planned = State().after(BenchmarkPlanned(1, "r", PLAN))
-    assert "^s runs it" in step.said(State())
-    assert step.said(planned).startswith("The benchmark runs")
-    assert not step.holds(planned)
+    assert "^s runs it" in step.current_text(State())
+    assert step.current_text(planned).startswith("The benchmark runs")
+    assert not step.is_done(planned)
 
 
 @pytest.mark.slow

@@ -22,8 +22,8 @@ from natstui.model.records.stores import BackUp, GetFile
 from natstui.tui.app import app as app_module
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.remembered import keep, recall
 from natstui.tui.frame.requests import HOST_REFUSED, SystemEngine
+from natstui.tui.frame.view_file import load_value, store_value
 from natstui.tui.sessions.screen import SessionsScreen
 from natstui.tui.streams.screen import StreamsScreen
 from tests.tui.engine_records import engine_records
@@ -37,7 +37,7 @@ OF_THE_SERVER = {
 }  # fmt: skip
 """Changes of a server, and of benchmarks: read-only mode refuses them before anything is written,
 or nothing runs that they could change."""
-READING = {
+READ_VERBS = {
     "BrowseMessages", "ChangeSpeed", "CompareRuns", "CountAgain", "CountSubjects", "Describe",
     "FindGivenUp", "ListBenchmarks", "ListSessions", "LookAtSubjects", "PauseReplay", "Play",
     "PollNow", "Prefer", "PreviewDelivery", "ReadApiAudit", "ReadClients", "ReadConnection",
@@ -51,8 +51,8 @@ READING = {
 def test_every_command_either_changes_the_host_or_the_server_or_only_reads() -> None:
     every = {command.__name__ for command in typing.get_args(Command)}
     of_the_host = {command.__name__ for command in typing.get_args(HostCommand)}
-    assert of_the_host | OF_THE_SERVER | READING == every
-    assert not of_the_host & (OF_THE_SERVER | READING)
+    assert of_the_host | OF_THE_SERVER | READ_VERBS == every
+    assert not of_the_host & (OF_THE_SERVER | READ_VERBS)
 
 
 async def test_no_command_that_changes_the_host_reaches_an_engine() -> None:
@@ -87,10 +87,10 @@ async def test_no_command_that_changes_the_host_reaches_an_engine() -> None:
 async def test_what_a_browser_shows_is_not_remembered_for_the_user_of_the_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    keep(app_module._THEME, ["nord", "nord"])
+    store_value(app_module._THEME_SETTING, ["nord", "nord"])
     monkeypatch.setenv("TEXTUAL_DRIVER", "textual.drivers.web_driver:WebDriver")
-    keep(app_module._THEME, ["dracula", "nord"])
-    assert recall(app_module._THEME) == ["nord", "nord"]
+    store_value(app_module._THEME_SETTING, ["dracula", "nord"])
+    assert load_value(app_module._THEME_SETTING) == ["nord", "nord"]
 
 
 async def _session_under_the_cursor(viewer: FedViewer) -> None:

@@ -16,9 +16,9 @@ from natstui.model.records.record import (
     SetInterval,
     WriteNote,
 )
+from natstui.tui.app.app import check_keymap, import_all_bindings
 from natstui.tui.app.help import HelpScreen, HelpSection
-from natstui.tui.app.key_words import KEY_WORDS
-from natstui.tui.app.keys_from_settings import checked_keys, every_binding
+from natstui.tui.app.key_descriptions import KEY_DESCRIPTIONS
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.columns import Order
@@ -138,7 +138,9 @@ async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back()
 def help_text(viewer: Viewer, title: str) -> str:
     """Return what a section of the open help has to show; empty if there is none."""
     sections = viewer.app.screen.query(HelpSection)
-    pairs = [pair for section in sections if section._title == title for pair in section._kept]
+    pairs = [
+        pair for section in sections if section._title == title for pair in section._shown_pairs
+    ]
     return "  ".join(text for pair in pairs for text in pair)
 
 
@@ -221,7 +223,7 @@ async def test_every_key_of_the_app_works_on_another_table() -> None:
 
 
 def test_a_keymap_takes_known_actions_and_keys_and_says_what_it_does_not_take() -> None:
-    good, complaints = checked_keys(
+    good, complaints = check_keymap(
         {
             "pause": "P,ctrl+p",
             "bench.stop": "question_mark",
@@ -243,7 +245,7 @@ async def test_keys_are_remapped_by_the_settings() -> None:
     async with fed(*engine_records(STREAMS, keys=keys), first="consumers") as viewer:
         await viewer.until(lambda: "no action 'nonsense'" in " ".join(viewer.toasts), "said")
         await viewer.press("Z")
-        await viewer.until(lambda: not viewer.app.parts.polling.on, "paused")
+        await viewer.until(lambda: not viewer.app.parts.polling.is_on, "paused")
         # The key of actions is looked up where keys are defined.
         await viewer.until(lambda: key_of(viewer.app.screen, "consumer.actions") == "X", "moved")
 
@@ -255,8 +257,8 @@ def test_advice_names_the_key_that_offers_actions_here() -> None:
 
 
 def test_what_a_key_does_is_said_of_keys_that_exist_and_of_every_key_in_a_footer() -> None:
-    known = {binding.id: binding for binding in every_binding()}
-    assert KEY_WORDS.keys() <= known.keys()
+    known = {binding.id: binding for binding in import_all_bindings()}
+    assert KEY_DESCRIPTIONS.keys() <= known.keys()
     # What these do their name says.
     plain = {"Cancel", "Close", "Back", "Next", "Refresh", "Play/pause", "Copy", "Dismiss"}
     shown = {
@@ -264,4 +266,4 @@ def test_what_a_key_does_is_said_of_keys_that_exist_and_of_every_key_in_a_footer
         for name, it in known.items()
         if it.show and not it.tooltip and it.description not in plain
     }
-    assert shown - KEY_WORDS.keys() == set()
+    assert shown - KEY_DESCRIPTIONS.keys() == set()

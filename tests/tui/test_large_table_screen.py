@@ -11,15 +11,15 @@ from textual.app import App
 
 from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
-from natstui.tui.frame.columns import ColumnSpec, Listed, Order
+from natstui.tui.frame.columns import ColumnSpec, ItemsView, Order
 from natstui.tui.frame.messages import StateChanged
-from natstui.tui.frame.table_screen import IN_A_THREAD_FROM, TableScreen
+from natstui.tui.frame.table_screen import THREAD_SORT_MIN_ROWS, TableScreen
 from natstui.tui.kit.table.rows import Cell
 
-ROWS = IN_A_THREAD_FROM + 100
+ROWS = THREAD_SORT_MIN_ROWS + 100
 
 
-class Numbers(Listed[int]):
+class Numbers(ItemsView[int]):
     """So many rows, each named by its number; sorting waits until it may go on."""
 
     def __init__(self, roster: Roster, may_sort: threading.Event) -> None:
@@ -30,12 +30,12 @@ class Numbers(Listed[int]):
 
     def backwards(self) -> Sequence[object]:
         assert self.may_sort.wait(20)
-        return [-number for number in self.things]
+        return [-number for number in self.items]
 
 
 def name(view: Numbers, row: int) -> Cell:
     """The name of a row."""
-    return Cell(f"row-{view.things[row]}")
+    return Cell(f"row-{view.items[row]}")
 
 
 def roster_of(count: int) -> Roster:
@@ -100,8 +100,8 @@ async def test_an_order_that_is_not_ready_does_not_lend_its_place_to_one_of_othe
             await pilot.pause(0.05)
         # A row goes, and newer states come while its table is still being put in order.
         screen.roster, screen.may_sort = roster_of(ROWS - 1), threading.Event()
-        for late_us in (1, 2, 3):
-            screen.post_message(StateChanged(State(), late_us))
+        for poll_age_us in (1, 2, 3):
+            screen.post_message(StateChanged(State(), poll_age_us))
             await pilot.pause(0.1)
         assert first_row(screen) == (f"row-{ROWS - 1}", 1)
         screen.may_sort.set()

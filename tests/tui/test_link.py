@@ -89,12 +89,12 @@ ENDLESS = 'cat "$1"; exec tr "\\000" x < /dev/zero'
 async def test_output_that_never_ends_a_line_is_no_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = link_module._FIRST_LINE_BYTES, link_module.MOST_LINE_BYTES
+    limits = link_module._FIRST_LINE_BYTES, link_module.MAX_LINE_BYTES
     assert limits == (1 << 20, 128 << 20)
     # The first line is read byte by byte.
     monkeypatch.setattr(link_module, "_FIRST_LINE_BYTES", 1 << 15)
     monkeypatch.setattr(link_module, "STOP_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(link_module, "MOST_LINE_BYTES", 4 << 20)
+    monkeypatch.setattr(link_module, "MAX_LINE_BYTES", 4 << 20)
     link = Link(("sh", "-c", ENDLESS, "sh", "/dev/null"))
     try:
         with pytest.raises(EngineFailed, match=r"more than 32\.0 KiB without a line end"):
@@ -135,7 +135,7 @@ def test_a_program_that_says_something_else_and_goes_on_is_no_engine(
 
 async def test_an_engine_that_was_closed_before_anybody_read_has_no_records() -> None:
     link = Link((sys.executable, "-c", "print('not read')"))
-    await link.close_aside()
+    await link.close_in_thread()
     assert [record async for record in link.records()] == []
 
 
@@ -165,15 +165,16 @@ def test_a_poll_is_shown_once_it_is_known_what_is_wrong_in_it() -> None:
         for record in rest:
             follower.fold(record)
         shown = follower.state
-        assert follower.take(scenario.poll(2)) and follower.state is shown
+        assert follower.fold_without_findings(scenario.poll(2)) and follower.state is shown
         # What nothing is judged by is not shown before what it comes after, either.
-        assert follower.take(Noted(1, "x")) and follower.state is shown
+        assert follower.fold_without_findings(Noted(1, "x")) and follower.state is shown
         follower.judge()
         assert (
-            len(follower.state.streams) == 1 and follower.state.findings.seat.streams is not None
+            len(follower.state.streams) == 1
+            and follower.state.findings.evaluation.streams is not None
         )
         judged = follower.state
-        assert follower.take(Noted(2, "y"))
+        assert follower.fold_without_findings(Noted(2, "y"))
         assert follower.state is not judged and follower.state.happenings[-1] == Noted(2, "y")
     finally:
         link.close()
@@ -204,14 +205,14 @@ async def test_commands_reach_an_engine_that_reads_slowly_whole_and_in_order(
         while link._unsent:
             await asyncio.sleep(0.01)
     finally:
-        await link.close_aside()
+        await link.close_in_thread()
     assert [decode_command(line) for line in read.read_bytes().splitlines()] == commands
 
 
 def test_an_engine_that_says_nothing_is_told_of_and_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(link_module, "_SILENT_S", 0.1)
+    monkeypatch.setattr(link_module, "_NOTIFY_AFTER_S", 0.1)
     link = Link(("sh", "-c", "printf 'a password?' >&2; cat"))
     told: list[str] = []
     try:

@@ -14,7 +14,7 @@ from natstui.model.records.listening import StartListening
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Configured, LinkChanged
 from natstui.tui.kit.pick import Pick
-from natstui.tui.messages.listening.screen import ListenScreen
+from natstui.tui.messages.listening import ListenScreen
 from natstui.tui.messages.message import MessageScreen
 from tests.ending import ended
 from tests.jetstream.flushing import flushed
@@ -37,7 +37,7 @@ def screen_of(viewer: Viewer) -> ListenScreen:
 def came(viewer: Viewer) -> int:
     """Return how many messages the screen says that came."""
     screen = viewer.app.screen
-    shown = screen._newest if isinstance(screen, ListenScreen) else None
+    shown = screen._newest_update if isinstance(screen, ListenScreen) else None
     return shown.came_msgs if shown is not None else -1
 
 
@@ -204,12 +204,12 @@ async def test_panes_and_the_other_table_have_the_keys(shared: Shared) -> None:
         screen = screen_of(viewer)
         assert screen.panes.subjects.has_focus
         await viewer.press("tab")
-        assert screen.panes.heard.has_focus
+        assert screen.panes.messages.has_focus
         await viewer.press("m")
         assert screen.panes.subjects.has_focus
-        assert not screen.panes.heard.display
+        assert not screen.panes.messages.display
         await viewer.press("m")
-        assert screen.panes.heard.has_focus
+        assert screen.panes.messages.has_focus
         assert not screen.panes.subjects.display
         await viewer.press("m", "greater_than_sign")
         await viewer.until(lambda: screen.looking.look.by == "bytes_per_s")

@@ -400,7 +400,10 @@ async def test_the_message_is_terminated_for_which_the_reason_was_typed(shared: 
             await viewer.press("enter", "t")
             await viewer.until(lambda: "Reason to terminate" in viewer.words, "the question")
         await viewer.until(
-            lambda: screen.pulled is not None and screen.pulled.message.stream_seq == 2, "a newer"
+            lambda: (
+                screen.pulled_message is not None and screen.pulled_message.message.stream_seq == 2
+            ),
+            "a newer",
         )
         await viewer.type("broken")
         await viewer.press("enter")

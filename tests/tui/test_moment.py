@@ -8,7 +8,7 @@ import pytest
 
 from natstui.errors import UsageError
 from natstui.model.records.recording import ReplayPosition
-from natstui.tui.sessions.seeking import moment_us
+from natstui.tui.app.controls.replay import moment_us
 
 
 def at(text: str) -> int:

@@ -14,13 +14,13 @@ from natstui.model.records.record import Record
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.events.screen import EventsScreen
 from natstui.tui.findings.detail import FindingDetail
-from natstui.tui.frame.head.tabs import TABS, counts, tab_cells
+from natstui.tui.frame.head.tabs import TABS, count_cells, tab_cells
 from natstui.tui.frame.messages import Open
-from natstui.tui.kit.looks import style_of
+from natstui.tui.kit.styles import style_of
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe_cell
 from natstui.tui.overview.layout import arrange
-from natstui.tui.overview.panels import PanelId, whole_clauses
+from natstui.tui.overview.panels import PanelId, cut_sentence
 from natstui.tui.overview.screen import OverviewScreen, PanelTable
 from natstui.tui.servers.screen import ServerScreen
 from natstui.tui.streams.detail import StreamDetail
@@ -181,10 +181,10 @@ def test_lines_go_to_what_is_wrong_first_and_all_are_used() -> None:
     )
     for width in (60, 80, 99, 100, 120, 200):
         for height in range(13, 60):
-            bands = arrange(width, height, many)
-            assert sum(band[0].height for band in bands) == height
-            assert all(sum(place.width for place in band) == width for band in bands)
-            assert bands[0][0].id == "wrong"
+            list_bands = arrange(width, height, many)
+            assert sum(band[0].height for band in list_bands) == height
+            assert all(sum(place.width for place in band) == width for band in list_bands)
+            assert list_bands[0][0].id == "wrong"
     few = arrange(80, 20, many | {"wrong": 4, "servers": 1})
     assert [(band[0].id, band[0].rows_count) for band in few] == [
         ("wrong", 4), ("servers", 1), ("busiest", 4), ("events", 1),
@@ -208,7 +208,7 @@ def test_tabs_have_their_names_where_there_is_room_and_the_current_one_always() 
     narrow = line(80)
     assert "1 Streams 12" in narrow and "5·✖4 ▲8" in narrow and "Findings" not in narrow
     assert len(narrow) <= 80 and len(line(120)) <= 120
-    assert counts([]) == {}
+    assert count_cells([]) == {}
     # With every count there is room for the names at 120 columns, not for a space behind each.
     counted |= {"consumers": Cell("15"), "server": Cell("1"), "connections": Cell("2")}
     counted |= {"buckets": Cell("2"), "benchmark": Cell("●")}
@@ -221,8 +221,8 @@ async def test_the_tabs_lead_on_and_fit_and_the_line_below_says_that_it_is_pause
         await viewer.until(lambda: "1 Streams 2" in viewer.line(0))
         await viewer.press("p")
         await viewer.until(lambda: viewer.line(1).startswith("  PAUSED "), "at once", s=2)
-        viewer.app.parts.engines.shown._polled_s -= 600
-        viewer.app._updates.now()
+        viewer.app.parts.engines.shown_follower._polled_s -= 600
+        viewer.app._updates.show_state_now()
         await viewer.settle()
 
         # A click on a tab goes there, and closes what lies on the list.
@@ -308,4 +308,4 @@ async def test_a_killed_server_is_named(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_is_wrong_is_shown_as_far_as_it_fits(text: str, room: int, shown: str) -> None:
     cell = Cell(text, "bad", text.index(":"), "")
-    assert whole_clauses(cell, room).text == shown
+    assert cut_sentence(cell, room).text == shown

@@ -4,11 +4,11 @@ import gzip
 import json
 import time
 
-from natstui.tui.kit.raw.payload import Reading, hex_dump, one_line, reading
+from natstui.tui.kit.raw.payload import PayloadText, compact_payload, format_payload, hex_dump
 
 
 def test_json_is_shown_indented() -> None:
-    assert reading(b'{"a":[1]}') == Reading('{\n  "a": [\n    1\n  ]\n}', "json", None)
+    assert format_payload(b'{"a":[1]}') == PayloadText('{\n  "a": [\n    1\n  ]\n}', "json", None)
 
 
 def test_json_keeps_every_digit_and_every_key_and_is_shown_at_once() -> None:
@@ -21,12 +21,12 @@ def test_json_keeps_every_digit_and_every_key_and_is_shown_at_once() -> None:
         '  "c": "é"',
         "}",
     ]
-    assert reading(payload) == Reading("\n".join(lines), "json", None)
+    assert format_payload(payload) == PayloadText("\n".join(lines), "json", None)
     large = json.dumps([{"id": n, "name": f"customer {n}"} for n in range(30_000)]).encode()
 
     def cost_s() -> float:
         began_s = time.process_time()
-        assert reading(large).look == "json"
+        assert format_payload(large).format == "json"
         return time.process_time() - began_s
 
     # What others left behind may be cleared away in the middle of any of them.
@@ -35,32 +35,32 @@ def test_json_keeps_every_digit_and_every_key_and_is_shown_at_once() -> None:
 
 def test_what_only_looks_like_json_stays_text() -> None:
     for payload in (b"[1,2", b'{"a": NaN}', b"{} x"):
-        assert reading(payload) == Reading(payload.decode(), "text", None)
-    assert reading(b"[" * 100_000).look == "text"
+        assert format_payload(payload) == PayloadText(payload.decode(), "text", None)
+    assert format_payload(b"[" * 100_000).format == "text"
 
 
 def test_text_stays_text_and_bytes_become_a_hex_dump() -> None:
-    assert reading("grüß\n".encode()) == Reading("grüß\n", "text", None)
-    assert reading(b"\x00\x01AB").text == (
+    assert format_payload("grüß\n".encode()) == PayloadText("grüß\n", "text", None)
+    assert format_payload(b"\x00\x01AB").text == (
         "00000000  00 01 41 42                                       ..AB"
     )
-    assert reading(b"\xff{", "text").text == "\ufffd{"
+    assert format_payload(b"\xff{", "text").text == "\ufffd{"
 
 
 def test_gzip_is_unpacked_and_said() -> None:
-    assert reading(gzip.compress(b"[1]")) == Reading("[\n  1\n]", "json", "gzip")
-    assert reading(b"\x1f\x8bbroken").look == "hex"
+    assert format_payload(gzip.compress(b"[1]")) == PayloadText("[\n  1\n]", "json", "gzip")
+    assert format_payload(b"\x1f\x8bbroken").format == "hex"
 
 
 def test_a_bomb_is_unpacked_only_in_part() -> None:
-    assert len(reading(gzip.compress(b"a" * 50_000_000)).text) == 16 * 1024 * 1024
+    assert len(format_payload(gzip.compress(b"a" * 50_000_000)).text) == 16 * 1024 * 1024
 
 
 def test_hex_shows_the_bytes_as_they_are_stored() -> None:
     packed = gzip.compress(b"x", mtime=0)
-    assert reading(packed, "hex").text == hex_dump(packed)
+    assert format_payload(packed, "hex").text == hex_dump(packed)
 
 
 def test_a_list_shows_one_line() -> None:
-    assert one_line(b'{"a": 1,\n  "b": 2}') == '{"a": 1, "b": 2}'
-    assert one_line(bytes(range(4)) + b"\xff" * 8) == "00 01 02 03 ff ff ff ff ff ff ff ff"
+    assert compact_payload(b'{"a": 1,\n  "b": 2}') == '{"a": 1, "b": 2}'
+    assert compact_payload(bytes(range(4)) + b"\xff" * 8) == "00 01 02 03 ff ff ff ff ff ff ff ff"

@@ -9,7 +9,7 @@ from textual.containers import VerticalScroll
 from textual.geometry import Size
 
 from natstui.tui.consumers.screen import ConsumersScreen
-from natstui.tui.frame.detail.peek import Peek, Place, place_for
+from natstui.tui.frame.detail.peek import Peek, Position, choose_position
 from natstui.tui.kit.chart.chart import Chart
 from tests.tui.engine_records import engine_records
 from tests.tui.test_overview import polls
@@ -36,9 +36,9 @@ STREAMS = {"A": (), "B": ("C",)}
     ],
 )
 def test_it_stands_where_it_was_put_or_where_rows_leave_room(
-    chosen: Place | None, columns: int, lines: int, rows_count: int, place: Place
+    chosen: Position | None, columns: int, lines: int, rows_count: int, place: Position
 ) -> None:
-    assert place_for(chosen, Size(columns, lines), rows_count) == place
+    assert choose_position(chosen, Size(columns, lines), rows_count) == place
 
 
 def title(viewer: Viewer) -> str:
@@ -74,7 +74,7 @@ async def test_a_key_puts_it_elsewhere_and_the_next_run_knows(
     async with fed(*engine_records(STREAMS), size=(120, 40), panel=True) as viewer:
         await viewer.until(lambda: title(viewer) == "A", "the panel")
         peek = viewer.app.screen.query_one(Peek)
-        assert peek.place == "below"
+        assert peek.position == "below"
         await viewer.press("v")
         await viewer.until(lambda: peek.region.x > 40, "that it stands beside")
         await viewer.press("v")
@@ -89,9 +89,9 @@ async def test_a_key_puts_it_elsewhere_and_the_next_run_knows(
 async def test_another_size_gives_it_another_place() -> None:
     async with fed(*engine_records(STREAMS), size=(200, 28), panel=True) as viewer:
         peek = viewer.app.screen.query_one(Peek)
-        await viewer.until(lambda: peek.place == "beside" and title(viewer) == "A", "beside")
+        await viewer.until(lambda: peek.position == "beside" and title(viewer) == "A", "beside")
         await viewer.pilot.resize_terminal(100, 40)
-        await viewer.until(lambda: peek.place == "below" and peek.region.y > 5, "below")
+        await viewer.until(lambda: peek.position == "below" and peek.region.y > 5, "below")
         await viewer.press("v")
         said = "no room for the panel beside the table"
         await viewer.until(lambda: said in " ".join(viewer.toasts), said)

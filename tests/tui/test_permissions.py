@@ -29,7 +29,7 @@ accounts {{ APP: {{ jetstream: enabled, users: [
 ] }} }}
 """
 INBOX = {"NATSTUI_CONNECTION_INBOX_PREFIX": "_INBOX_mon"}
-READING = (
+READ_VERBS = (
     "$JS.API.INFO",
     "$JS.API.STREAM.LIST",
     "$JS.API.STREAM.NAMES",
@@ -57,7 +57,7 @@ async def test_a_read_only_user_can_use_every_screen_and_each_names_what_is_miss
     nats_server_factory: Callable[..., Broker],
 ) -> None:
     pulling = "$JS.API.CONSUMER.MSG.NEXT.S.c"
-    url = await server_for(nats_server_factory, (*READING, pulling))
+    url = await server_for(nats_server_factory, (*READ_VERBS, pulling))
     async with viewing(url, size=(120, 40), environ=INBOX) as viewer:
         await viewer.becomes("S", msgs="1", consumers="1")
         await viewer.press("2")
@@ -122,7 +122,7 @@ async def test_what_may_not_be_read_is_named_where_it_would_stand() -> None:
 async def test_what_the_user_may_not_read_is_named_with_its_subject(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
-    allowed = tuple(subject for subject in READING if "CONSUMER.LIST" not in subject)
+    allowed = tuple(subject for subject in READ_VERBS if "CONSUMER.LIST" not in subject)
     url = await server_for(nats_server_factory, allowed)
     async with viewing(url, size=(140, 40), environ=INBOX) as viewer:
         await viewer.becomes("S", msgs="1")

@@ -47,7 +47,7 @@ async def test_a_consumer_with_a_finding_is_named_to_the_engine_once() -> None:
     async with fed(*engine_records(STREAMS)) as viewer:
         await viewer.feed(*polls())
         await viewer.until(lambda: viewer.sent(Prefer), "what is preferred")
-        findings = viewer.app.state.findings.open()
+        findings = viewer.app.state.findings.list_open()
         assert ("BETA", "one") in {one.entity[:2] for one in findings}
         assert [command.consumers for command in viewer.sent(Prefer)] == [(("BETA", "one"),)]
 
@@ -61,7 +61,9 @@ async def test_a_consumer_with_a_finding_is_in_most_polls_of_a_slow_sweep(
     async with viewing(account.url, environ=_FEW_REQUESTS) as viewer:
         await viewer.press("5")
         await viewer.until(
-            lambda: any(one.kind.code == "NT-C08" for one in viewer.app.state.findings.open()),
+            lambda: any(
+                one.kind.code == "NT-C08" for one in viewer.app.state.findings.list_open()
+            ),
             "no finding",
             s=120,
         )

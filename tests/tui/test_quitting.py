@@ -13,7 +13,7 @@ from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkPlanned, BenchmarkSummed
 from natstui.model.records.recording import Gap, RecordingChanged, StartRecording
 from natstui.session.read.recording import Recording
-from natstui.tui.app.screens import at_work
+from natstui.tui.app.screens import describe_running_work
 from natstui.tui.kit.pick import Pick
 from tests.accounts import Account
 from tests.model.test_benchmark_view import PLAN
@@ -29,10 +29,10 @@ MEASURING = BenchmarkView(run_id="r", planned=BenchmarkPlanned(1, "r", PLAN))
 def test_what_is_recorded_and_measured_would_end() -> None:
     both = State(recording=RECORDING, benchmark=MEASURING)
     names = ["a recording is running", "a benchmark is running"]
-    assert at_work([both], recording=True) == names
-    assert at_work([both], recording=False) == names[1:], "the settings began it"
+    assert describe_running_work([both], recording=True) == names
+    assert describe_running_work([both], recording=False) == names[1:], "the settings began it"
     over = BenchmarkView(planned=MEASURING.planned, summed=BenchmarkSummed(2, "no room", True))
-    assert at_work([State(benchmark=over), State()], recording=True) == []
+    assert describe_running_work([State(benchmark=over), State()], recording=True) == []
 
 
 async def goes_on(viewer: Viewer) -> None:

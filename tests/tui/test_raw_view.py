@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from natstui.tui.kit.raw.lines import rows_of, spans_of
+from natstui.tui.kit.raw.lines import find_spans, split_rows
 from natstui.tui.kit.raw.view import RawView
 
 
@@ -28,9 +28,9 @@ class RawApp(App[None]):
         return self.query_one(RawView)
 
     def on_raw_view_searched(self, message: RawView.Searched) -> None:
-        self.told.append((message.at, message.count))
+        self.told.append((message.number, message.count))
 
-    def on_raw_view_copy_asked(self, message: RawView.CopyAsked) -> None:
+    def on_raw_view_copy_requested(self, message: RawView.CopyRequested) -> None:
         self.copied.append(message.text)
 
     def lines(self) -> list[str]:
@@ -39,7 +39,7 @@ class RawApp(App[None]):
 
 @given(st.lists(st.text(max_size=80), max_size=5), st.integers(2, 30))
 def test_wrapped_rows_hold_every_character_and_fit(lines: list[str], width: int) -> None:
-    rows = rows_of(lines, width)
+    rows = split_rows(lines, width)
     for number, line in enumerate(lines):
         parts = [row for row in rows if row.line == number]
         assert "".join(line[row.start : row.end] for row in parts) == line
@@ -49,13 +49,13 @@ def test_wrapped_rows_hold_every_character_and_fit(lines: list[str], width: int)
 
 def test_json_and_yaml_are_told_apart_into_keys_and_values() -> None:
     line = '  "name": "a\\"b", "n": -1.5, "x": null'
-    kinds = [(line[s.start : s.end], s.kind) for s in spans_of(line, "json")]
+    kinds = [(line[s.start : s.end], s.kind) for s in find_spans(line, "json")]
     assert ('"name"', "key") in kinds
     assert ('"a\\"b"', "string") in kinds
     assert ("-1.5", "number") in kinds
     assert ("null", "word") in kinds
     line = "- max_age: 3600"
-    kinds = [(line[s.start : s.end], s.kind) for s in spans_of(line, "yaml")]
+    kinds = [(line[s.start : s.end], s.kind) for s in find_spans(line, "yaml")]
     assert kinds == [("- ", "mark"), ("max_age", "key"), ("3600", "number")]
 
 

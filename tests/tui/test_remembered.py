@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from natstui.tui.app.app import recall_theme
-from natstui.tui.frame.remembered import keep, recall
+from natstui.tui.app.app import load_last_theme
+from natstui.tui.frame.view_file import load_value, store_value
 from natstui.tui.kit.pick import PickSeveral
 from natstui.tui.streams.screen import StreamsScreen
 from tests.tui.engine_records import engine_records
@@ -25,8 +25,8 @@ def heads(viewer: Viewer) -> list[str]:
 def test_what_is_remembered_at_once_is_all_kept() -> None:
     values = {f"screen {number}": number for number in range(40)}
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda item: keep(*item), values.items()))
-    assert {name: recall(name) for name in values} == values
+        list(threads.map(lambda item: store_value(*item), values.items()))
+    assert {name: load_value(name) for name in values} == values
 
 
 @pytest.mark.slow
@@ -67,12 +67,12 @@ async def test_the_theme_and_the_last_screen_are_those_of_the_last_run() -> None
         await viewer.press("5")
         await viewer.type_command("quit")
         await viewer.until(lambda: viewer.app.return_code == 0, "it left")
-    assert recall("screen") == "findings"
-    assert recall("theme") == ["natstui-light", viewer.app._started.theme]
-    assert recall_theme(viewer.app._started.theme) == "natstui-light"
-    assert recall_theme("another-is-configured-now") == "another-is-configured-now"
-    keep("theme", "damaged")
-    assert recall_theme("natstui") == "natstui"
+    assert load_value("screen") == "findings"
+    assert load_value("theme") == ["natstui-light", viewer.app._started.theme]
+    assert load_last_theme(viewer.app._started.theme) == "natstui-light"
+    assert load_last_theme("another-is-configured-now") == "another-is-configured-now"
+    store_value("theme", "damaged")
+    assert load_last_theme("natstui") == "natstui"
 
 
 @pytest.mark.slow
@@ -84,4 +84,4 @@ async def test_who_leaves_the_guide_finds_the_screen_of_the_last_run_without_it(
         await viewer.until(lambda: viewer.app.current_mode == "findings")
         await viewer.press("q")
         await viewer.until(lambda: viewer.app.return_code == 0, "it left")
-    assert recall("screen") == "streams"
+    assert load_value("screen") == "streams"

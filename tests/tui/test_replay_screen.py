@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from natstui.model.records.messages import BrowseMessages
-from natstui.session.files.folder import segments
+from natstui.session.files.folder import list_segments
 from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.overview.screen import OverviewScreen
 from natstui.tui.sessions.compare import CompareScreen
@@ -65,7 +65,7 @@ async def test_a_recording_is_looked_through_with_keys_and_mouse_until_q_ends_it
         await viewer.until(lambda: at_s(viewer) > before + 2)
         await viewer.press("comma", "space")
         await viewer.until(lambda: "paused 2×" in viewer.words)
-        assert viewer.app.parts.engines.shown.late_us == 0
+        assert viewer.app.parts.engines.shown_follower.poll_age_us == 0
         # Keys pressed in a row all count.
         for key, speed in (("full_stop", 64), ("comma", 0.25)):
             for _ in range(9):
@@ -81,7 +81,7 @@ async def test_a_recording_is_looked_through_with_keys_and_mouse_until_q_ends_it
         await viewer.until(lambda: 25 < at_s(viewer) < 35)
         await compares_two_moments(viewer)
         await viewer.press("escape", "escape")
-        assert viewer.app.parts.engines.replaying and viewer.app.return_code is None
+        assert viewer.app.parts.engines.is_replaying and viewer.app.return_code is None
         await viewer.press("q")
         await viewer.until(lambda: viewer.app.return_code == 0, "it left")
 
@@ -128,7 +128,7 @@ async def compares_two_moments(viewer: Viewer) -> None:
 
 async def test_the_timeline_says_how_many_lines_are_left_out(tmp_path: Path) -> None:
     spoiled = made(tmp_path, Scenario(streams=2, consumers=4).records(0, 5))
-    (file,) = segments(spoiled)
+    (file,) = list_segments(spoiled)
     plain = gzip.decompress(file.path.read_bytes())
     file.path.with_suffix("").write_bytes(plain + b"noise\n" * 3)
     file.path.unlink()
@@ -158,7 +158,7 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
         await viewer.press("enter")
         await viewer.until(lambda: any("loading" in text for text in viewer.toasts))
         engines = viewer.app.parts.engines
-        await viewer.until(lambda: engines.replaying and "paused" in viewer.text)
+        await viewer.until(lambda: engines.is_replaying and "paused" in viewer.text)
         assert isinstance(viewer.app.screen, OverviewScreen)
         await viewer.until(lambda: "loading" not in viewer.text)
         await viewer.until(lambda: "○ was connected" in viewer.words)
@@ -175,7 +175,7 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
         await viewer.until(lambda: "q Back" in viewer.text.splitlines()[-1], "where q leads")
         await viewer.press("q")
         await viewer.until(
-            lambda: not viewer.app.parts.engines.replaying and "paused" not in viewer.text
+            lambda: not viewer.app.parts.engines.is_replaying and "paused" not in viewer.text
         )
         await viewer.until(lambda: isinstance(viewer.app.screen, SessionsScreen), "its list")
         await viewer.type_command("seek +1s")

@@ -21,7 +21,7 @@ from natstui.tui.app.link import Link
 from natstui.tui.frame import requests
 from natstui.tui.frame.action_keys import SPECS, Target
 from natstui.tui.frame.form.screen import FormScreen
-from natstui.tui.frame.requests import ReplyRecord, as_of_change
+from natstui.tui.frame.requests import ReplyRecord, explain_change_reply
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.managing.journal import JournalScreen
@@ -72,7 +72,7 @@ async def test_commands_that_a_hanging_engine_does_not_take_wait_until_it_goes_o
             if not link._unsent:
                 break
             await asyncio.sleep(0.01)
-        assert link._writing_on is None
+        assert link._writer_loop is None
     finally:
         link.close()
     assert [decode_command(line) for line in written.read_bytes().splitlines()] == commands
@@ -139,8 +139,8 @@ async def test_a_request_fails_when_the_engine_ends_and_at_once_when_it_has_ende
         later = await link.request(BrowseMessages(0, "S"))
         # Of what was only read, it does not matter that nothing was sent.
         assert (later.status, later.text) == ("failed", "the engine has ended")
-        assert as_of_change(later).text == "the engine has ended: nothing was sent"
-        assert "it is not known whether that was done" in as_of_change(reply).text
+        assert explain_change_reply(later).text == "the engine has ended: nothing was sent"
+        assert "it is not known whether that was done" in explain_change_reply(reply).text
     finally:
         link.close()
 
@@ -229,7 +229,7 @@ async def test_a_change_that_wants_a_name_of_a_closed_screen_is_said_not_to_be_m
             form = viewer.app.screen
             assert isinstance(form, FormScreen)
             # As for a reply to the preview that the engine had sent before.
-            form.redraft()
+            form.update_draft()
             await viewer.settle()
             assert "closing this does not stop it" in viewer.words
             await viewer.press("escape")

@@ -9,12 +9,12 @@ import pytest
 from natstui.model.live.snapshot import ConsumerColumns, Peer, PollCost, StreamColumns
 from natstui.model.live.state import Cost, State
 from natstui.model.records.record import LinkChanged, Unavailable
-from natstui.model.servers.leaders import Leaders, leaders_of
+from natstui.model.servers.leaders import Leaders, count_leaders
 from natstui.model.servers.server import Meta, MetaPeer, Missing, Servers
+from natstui.model.servers.text import meta_role, meta_text, summary
 from natstui.model.servers.watch import NO_SERVERS, ServerWatch
-from natstui.model.servers.words import meta_role, meta_text, summary
 from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
-from natstui.tui.servers.text import around_sections, monitor_sections, server_sections
+from natstui.tui.servers.text import monitor_sections, server_sections, system_sections
 from natstui.units import UNKNOWN, duration_text, moment_text
 from tests.model.builders import columns
 from tests.model.findings.life import EPOCH_US
@@ -40,11 +40,11 @@ def test_an_api_level_that_nobody_told_is_unknown(level: int | None, text: str) 
 def test_what_cannot_be_read_has_one_title_and_none_where_all_can_be_read() -> None:
     titles = [section.title for section in monitor_sections(State())]
     assert titles == ["COST OF MONITORING", "PERMISSIONS"]
-    assert around_sections(Servers("account", ()), None, Leaders()) == []
+    assert system_sections(Servers("account", ()), None, Leaders()) == []
     state = State().after(Unavailable(1, "STREAM.LIST", "no permission", "$JS.API.STREAM.LIST"))
     seen = Servers("account", (), missing=(Missing("CPU of servers", "the account tells none"),))
     first, *_ = monitor_sections(state)
-    (beside,) = around_sections(seen, None, Leaders())
+    (beside,) = system_sections(seen, None, Leaders())
     assert first.title == beside.title == "UNAVAILABLE"
     assert [line.text for line in (*first.lines, *beside.lines)] == [
         "no permission ($JS.API.STREAM.LIST)", "CPU of servers: the account tells none",
@@ -72,7 +72,7 @@ def test_a_meta_group_says_who_leads_it_and_who_is_missing() -> None:
     assert meta_text(stored) == since
     took = replace(stored, snapshot_took_ns=1_500_000_000)
     assert meta_text(took) == f"{since}, which took {duration_text(1.5)}"
-    assert meta_text(led, answers=False).startswith("led by n1, which does not reply, 3 members")
+    assert meta_text(led, has_reply=False).startswith("led by n1, which does not reply, 3 members")
     without = "without a leader, 3 members, of which 2 are needed, 0 entries pending"
     assert meta_text(lost) == without
     assert [meta_role(led, name) for name in ("n1", "n2", "n3")] == ["leader", "away", UNKNOWN]
@@ -81,10 +81,10 @@ def test_a_meta_group_says_who_leads_it_and_who_is_missing() -> None:
     for meta, lines in ((led, [("led by n1, 3", ""), (lag, "bad")]), (lost, [(without, "bad")])):
         servers = Servers("system", (seen("n1"),), (meta,), (), ("n3", "n2"))
         assert summary(servers).endswith("; no reply from n2, n3")
-        sections = around_sections(servers, None, Leaders(leaderless_count=2))
+        sections = system_sections(servers, None, Leaders(leaderless_count=2))
         by_title = {section.title: section.lines for section in sections}
         for drawn, (text, look) in zip(by_title["META GROUP"], lines, strict=True):
-            assert drawn.text.startswith(text) and drawn.look == look
+            assert drawn.text.startswith(text) and drawn.style_name == look
         led_by = {drawn.label: drawn.text for drawn in by_title["STREAMS LED, of this account"]}
         assert led_by["leaderless"] == "2"
 
@@ -100,7 +100,7 @@ def test_what_each_server_leads_and_which_replicas_are_behind_is_counted() -> No
     consumers = columns(
         ConsumerColumns, [{"leader": "n1", "peers": (replace(well, current=False),)}], 1
     )
-    found = leaders_of(streams, consumers)
+    found = count_leaders(streams, consumers)
     assert found.streams_count == {"n1": 1, "n2": 1}
     assert found.consumers_count == {"n1": 1}
     assert found.behind_count == {"n3": 2, "n2": 1}

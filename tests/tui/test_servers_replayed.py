@@ -18,7 +18,7 @@ import pytest
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.clients.watch import ConnectionsRead
 from natstui.model.servers.watch import ServersRead
-from natstui.session.files.folder import segments
+from natstui.session.files.folder import list_segments
 from natstui.session.read.recording import Recording
 from natstui.session.share.pack import pack, unpack
 from natstui.session.share.verify import verify
@@ -64,7 +64,7 @@ async def readings(folder: Path, names: set[str]) -> None:
         reads = [record for record in records if isinstance(record, ServersRead)]
         if reads and any(isinstance(record, ConnectionsRead) for record in records):
             servers = reads[-1].servers
-            led = [meta for meta in servers.metas if servers.leader_answers(meta)]
+            led = [meta for meta in servers.metas if servers.has_leader_reply(meta)]
             if led and {row.name for row in servers.rows} == names:
                 return
         await asyncio.sleep(0.2)
@@ -165,4 +165,4 @@ def names_nobody(folder: Path, tmp_path: Path, *names: bytes) -> None:
 
 def lines_of(folder: Path) -> bytes:
     """Return all lines of a recording, inflated."""
-    return b"".join(gzip.decompress(file.path.read_bytes()) for file in segments(folder))
+    return b"".join(gzip.decompress(file.path.read_bytes()) for file in list_segments(folder))

@@ -196,7 +196,7 @@ async def test_leaving_a_replay_in_the_middle_of_an_export_does_not_hold_the_vie
 
 async def test_every_list_says_that_it_loads_until_its_answer_comes() -> None:
     lists = {
-        SessionsScreen: "looking for recordings",
+        SessionsScreen: "searching recordings",
         RunsScreen: "reading the saved runs",
         JournalScreen: "reading the journal",
         ScenariosScreen: "reading the scenarios",
@@ -219,7 +219,7 @@ async def test_every_list_says_that_it_loads_until_its_answer_comes() -> None:
         await says("S  ·  reading")
         await viewer.app.push_screen(given_up := DeadLettersScreen("S", "C"))
         await viewer.until(lambda: viewer.sent(FindGivenUp), "it is looked for")
-        assert given_up.empty_text(0) == "looking …"
+        assert given_up.empty_text(0) == "searching …"
         (command,) = viewer.sent(FindGivenUp)
         await viewer.feed(Answered(1, command.command_id, "failed", "no advisory is stored"))
         await viewer.until(lambda: given_up.empty_text(0) == "no advisory is stored", "why not")
@@ -241,7 +241,7 @@ async def test_live_leads_from_a_recording_back_to_the_server(library: Path) -> 
         await viewer.type_command("live")
         await viewer.until(lambda: viewer.app.state.replay is None, "the server again")
         assert viewer.app.state.stream_configurations.keys() == {"HERE"}
-        assert not viewer.app.parts.engines.replaying
+        assert not viewer.app.parts.engines.is_replaying
         await viewer.until(lambda: "HERE" in viewer.words, "its stream")
 
 

@@ -18,7 +18,7 @@ import msgspec
 import nats
 import pytest
 
-from natstui.cli.open_viewer import named_systems
+from natstui.cli.open_viewer import parse_systems
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.clients.connection import AccountServer, Connections
@@ -36,11 +36,11 @@ from natstui.tui.app.controls.systems import Contexts
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.connections.screen import ConnectionsScreen
-from natstui.tui.frame.detail.peek import KEPT_AS
-from natstui.tui.frame.head.several import trouble_of
+from natstui.tui.frame.detail.peek import PEEK_STATE_KEY
+from natstui.tui.frame.head.several import find_silence_reason
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.remembered import keep
 from natstui.tui.frame.systems import SystemKey, SystemState
+from natstui.tui.frame.view_file import store_value
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.stores.buckets import BucketForm
 from natstui.tui.stores.keys import KeysScreen
@@ -94,8 +94,8 @@ async def viewing_engines(
             OpenSystem(name, await asyncio.to_thread(link.wait_started), link, connect(name))
         )
     first = opened[0]
-    keep("screen", FIRST)
-    keep(KEPT_AS, "none")
+    store_value("screen", FIRST)
+    store_value(PEEK_STATE_KEY, "none")
     app = NatstuiApp(
         first.started,
         first.connect,
@@ -150,8 +150,8 @@ def shows(viewer: Viewer, system: str) -> bool:
     column = "server" if isinstance(screen, ConnectionsScreen) else "name"
     of = {row[column] for row in viewer.rows().values()}
     # Never those of another system under its name.
-    assert of <= {screen.where.acting.name}
-    return of == {system} == {screen.where.acting.name}
+    assert of <= {screen.scope.acting.name}
+    return of == {system} == {screen.scope.acting.name}
 
 
 async def put_cursor_on(viewer: Viewer, system: str, stream: str) -> None:
@@ -231,7 +231,7 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         await viewer.until(lambda: isinstance(viewer.app.screen, StreamForm), "form")
         screen = viewer.app.screen
         assert isinstance(screen, LiveScreen)
-        assert screen.where.system == "west"
+        assert screen.scope.system == "west"
         await viewer.press("escape")
         await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "closed")
         # Buckets and events of all stand together too, and lead to what is their own system's.
@@ -242,14 +242,14 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         await put_cursor_on(viewer, "west", "KV_PRICES")
         await viewer.press("enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen), "its keys")
-        assert viewer.table.where.system == "west"
+        assert viewer.table.scope.system == "west"
         await viewer.until(lambda: west.sent(ReadKeys), "they are asked for")
         assert not east.sent(ReadKeys)
         await viewer.press("escape", "a")
         await viewer.until(lambda: isinstance(viewer.app.screen, BucketForm), "its form")
         screen = viewer.app.screen
         assert isinstance(screen, BucketForm)
-        assert screen.where.system == "west"
+        assert screen.scope.system == "west"
         for each in (east, west):
             await each.feed(Noted(2_000_000, "an event"))
         await viewer.press("escape", "3")
@@ -259,7 +259,7 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         await viewer.type_command("ctx spare")
         await viewer.until(lambda: ("spare", "SPARE") in rows(viewer), "the third")
         await viewer.type_command("ctx west")
-        await viewer.until(lambda: viewer.table.where.system == "west", "the cursor is there")
+        await viewer.until(lambda: viewer.table.scope.system == "west", "the cursor is there")
         connected = Connections((AccountServer("1", "n1", None, "2.12.1", 1, 1),), ())
         for key, kind, systems in (
             ("4", ReadServers, ("west", "spare")), ("6", ReadConnections, ("spare", "east")),
@@ -268,7 +268,7 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
                 await viewer.press(press)
                 body = Servers("system", (seen(f"of-{name}"),)) if key == "4" else connected
                 await replies(viewer, pipes[name], kind, body)
-                assert viewer.table.where.acting.name == name
+                assert viewer.table.scope.acting.name == name
                 if key == "4":
                     await viewer.until(lambda of=name: viewer.rows().keys() == {f"of-{of}"}, name)
         await viewer.press("5")
@@ -334,7 +334,7 @@ async def test_keys_change_the_server_of_the_row_under_the_cursor_and_no_other(
         await viewer.until(lambda: isinstance(viewer.app.screen, StreamForm), "form")
         screen = viewer.app.screen
         assert isinstance(screen, LiveScreen)
-        assert screen.where.system == "west"
+        assert screen.scope.system == "west"
         await viewer.press("escape")
         await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "closed")
         # Buckets and events of all stand together too, and lead to what is their own system's.
@@ -350,12 +350,12 @@ async def test_keys_change_the_server_of_the_row_under_the_cursor_and_no_other(
         await put_cursor_on(viewer, "west", "KV_PRICES")
         await viewer.press("enter")
         await viewer.until(lambda: "of.west" in viewer.rows(), "the keys of west")
-        assert viewer.table.where.system == "west" and "of.east" not in viewer.text
+        assert viewer.table.scope.system == "west" and "of.east" not in viewer.text
         await viewer.press("escape", "a")
         await viewer.until(lambda: isinstance(viewer.app.screen, BucketForm), "its form")
         screen = viewer.app.screen
         assert isinstance(screen, BucketForm)
-        assert screen.where.system == "west"
+        assert screen.scope.system == "west"
         await viewer.press("escape", "3")
         await viewer.until(lambda: {"east", "west"} == happened_in(viewer), "events")
         await viewer.press("1")
@@ -363,7 +363,7 @@ async def test_keys_change_the_server_of_the_row_under_the_cursor_and_no_other(
         await viewer.type_command("ctx spare")
         await viewer.until(lambda: ("spare", "SPARE") in rows(viewer), "the third")
         await viewer.type_command("ctx west")
-        await viewer.until(lambda: viewer.table.where.system == "west", "the cursor is there")
+        await viewer.until(lambda: viewer.table.scope.system == "west", "the cursor is there")
         for key, first, then in (("4", "west", "spare"), ("6", "spare", "east")):
             await viewer.press(key)
             await viewer.until(partial(shows, viewer, first), first)
@@ -422,7 +422,8 @@ async def key_s(viewer: Viewer) -> float:
 POLLS, KEYS = 7, 10
 BUSY_RATIO, BUSY_S = 3, 1.0
 """So much more may something take because the machine got busier meanwhile. Waiting for a server
-that does not answer would take seconds."""
+that does not answer would take seconds.
+"""
 
 
 @pytest.mark.long
@@ -491,21 +492,21 @@ async def test_engines_and_servers_that_hang_or_die_disturb_no_other_system(
 def test_a_system_of_several_says_why_its_rows_are_old() -> None:
     link = LinkChanged(1, "connected", None, "n1", "2.15.1")
     state = replace(State().after(link), now_at_us=1_000_000, now_mono_us=1_000_000)
-    assert trouble_of(SystemState("east", "", state, 0)) == ""
+    assert find_silence_reason(SystemState("east", "", state, 0)) == ""
     late = SystemState("east", "", state, 60_000_000)
-    assert trouble_of(late) == "nothing new for 1m00s"
+    assert find_silence_reason(late) == "nothing new for 1m00s"
 
 
 def test_the_flag_of_several_systems_is_split() -> None:
-    assert named_systems(["--ascii", "--context", "a,b"]) == (
+    assert parse_systems(["--ascii", "--context", "a,b"]) == (
         "--context", ["a", "b"], ["--ascii"],
     )  # fmt: skip
-    assert named_systems(["--profile=a"]) == ("--profile", ["a"], [])
-    assert named_systems(["--server", "x"])[1:] == ([], ["--server", "x"])
+    assert parse_systems(["--profile=a"]) == ("--profile", ["a"], [])
+    assert parse_systems(["--server", "x"])[1:] == ([], ["--server", "x"])
     for wrong in (
         ["--context", "a,,b"],
         ["--server", "x", "--context", "a,b"],
         ["--profile", "p", "--context", "a,b"],
     ):
         with pytest.raises(UsageError):
-            named_systems(wrong)
+            parse_systems(wrong)

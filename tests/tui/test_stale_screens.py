@@ -29,13 +29,13 @@ WIDE = (120, 40)
 
 def became(viewer: Viewer) -> str:
     assert isinstance(viewer.app.screen, LiveScreen)
-    return viewer.app.screen.note.became
+    return viewer.app.screen.note.replacement_note
 
 
 def listed(viewer: Viewer) -> list[int | None]:
     screen = viewer.app.screen
     assert isinstance(screen, MessagesScreen)
-    return [one.stream_seq for one in screen.pages.shown]
+    return [one.stream_seq for one in screen.pages.listed_messages]
 
 
 @on_the_files_loop
@@ -90,14 +90,14 @@ async def test_a_closing_screen_still_knows_what_became_of_its_stream() -> None:
         assert isinstance(screen, MessagesScreen)
         await viewer.press("escape")
         await viewer.until(lambda: not screen.is_attached, "closed")
-        assert screen.note.became == ""
+        assert screen.note.replacement_note == ""
 
 
 @on_the_files_loop
 async def test_the_message_list_shows_its_age_and_follows_the_stream(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages_screen, "RENEWED_AFTER_S", 0.5)
+    monkeypatch.setattr(messages_screen, "REFRESH_AFTER_S", 0.5)
     url = shared.url
     async with connected(url) as nc, shared.as_new(WIDE) as viewer:
         queue = {"name": "W", "subjects": ["w"], "retention": "workqueue"}
@@ -109,7 +109,7 @@ async def test_the_message_list_shows_its_age_and_follows_the_stream(
         await viewer.until(lambda: "no messages" in viewer.words, "the empty page")
         for number in range(4):
             await nc.request("w", b"%d" % number, timeout=20)
-        # Where the first page took seconds to come, the next one waits nine times as long.
+        # SystemScope the first page took seconds to come, the next one waits nine times as long.
         await viewer.until(lambda: listed(viewer) == [4, 3, 2, 1], "what was published", s=120)
         screen = viewer.app.screen
         assert isinstance(screen, MessagesScreen)
@@ -123,13 +123,13 @@ async def test_the_message_list_shows_its_age_and_follows_the_stream(
         assert screen.pages.message is not None
         assert screen.pages.message.stream_seq == 2
         await viewer.until(lambda: "2…4 of 2…4  ·  now" in viewer.text, "its age")
-        # Where a page was quicker than the poll that tells why, it is read once more.
+        # SystemScope a page was quicker than the poll that tells why, it is read once more.
         for _ in range(8):
-            read_s = screen.pages._asked_s
+            read_s = screen.pages._requested_at_s
             await viewer.pilot.pause(1.5)
-            if screen.pages._asked_s == read_s:
+            if screen.pages._requested_at_s == read_s:
                 break
-        assert screen.pages._asked_s == read_s, "a stream that rests is not read again"
+        assert screen.pages._requested_at_s == read_s, "a stream that rests is not read again"
 
 
 @pytest.mark.long
@@ -156,7 +156,7 @@ async def test_what_a_part_asks_for_while_its_screen_is_at_work_reaches_the_engi
 async def test_a_page_whose_answer_was_lost_with_the_engine_is_read_again(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages_screen, "RENEWED_AFTER_S", 1e9)
+    monkeypatch.setattr(messages_screen, "REFRESH_AFTER_S", 1e9)
     async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
@@ -167,7 +167,7 @@ async def test_a_page_whose_answer_was_lost_with_the_engine_is_read_again(
         with frozen(viewer) as engine:
             await viewer.press("f5")
             engine.kill()
-        monkeypatch.setattr(messages_screen, "RENEWED_AFTER_S", 1.0)
+        monkeypatch.setattr(messages_screen, "REFRESH_AFTER_S", 1.0)
         await viewer.until(lambda: listed(viewer) == [1], "what was published")
 
 

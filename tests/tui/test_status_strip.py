@@ -10,9 +10,9 @@ from natstui.model.records.record import EngineStarted, LinkChanged, Unavailable
 from natstui.tui.frame.head.status_text import (
     STRIP_HELP,
     account_parts,
-    joined,
+    findings_cell,
+    fit_parts,
     link_parts,
-    wrong_cell,
 )
 from natstui.tui.kit.table.rows import Cell
 from tests.model.builders import snapshot
@@ -51,13 +51,13 @@ def test_the_target_is_marked_with_the_colour_of_its_profile(
     colour: str | None, look: str
 ) -> None:
     parts = link_parts(State().after(started(colour)), 0)
-    assert parts[1].look == look
+    assert parts[1].style_name == look
     assert parts[1].text.strip() == "shop · a:4222"
-    assert "shop · a:4222" in joined(parts, 80).plain
+    assert "shop · a:4222" in fit_parts(parts, 80).plain
 
 
 def test_a_colour_is_the_ground_of_readable_text() -> None:
-    spans = joined(link_parts(State().after(started("red")), 0), 80).spans
+    spans = fit_parts(link_parts(State().after(started("red")), 0), 80).spans
     assert "auto on red" in [str(span.style) for span in spans]
 
 
@@ -92,10 +92,10 @@ def test_the_strip_tells_how_long_all_rows_take_and_how_old_the_oldest_is() -> N
     for mono_s in (100, 101):
         poll = snapshot(mono_s, [{"name": "S"}])
         state = state.after(replace(poll, account=ACCOUNT))
-    assert "every row" not in joined(account_parts(state), 200).plain
+    assert "every row" not in fit_parts(account_parts(state), 200).plain
     cost = replace(state.costs[-1].cost, round_us=7_500_000)
     state = state.after(replace(snapshot(104), account=ACCOUNT, cost=cost))
-    text = joined(account_parts(state), 200).plain
+    text = fit_parts(account_parts(state), 200).plain
     assert "every 1s, every row in 8s, oldest 3s" in text
     cost = replace(cost, backoff_reason="the server is busy")
     state = state.after(replace(snapshot(105), account=ACCOUNT, cost=cost))
@@ -119,7 +119,7 @@ def test_the_help_says_which_errors_are_counted_since_when_and_where_to_look() -
 
 def test_what_cannot_be_read_is_not_called_fine_unless_streams_are_known() -> None:
     def cell(state: State) -> Cell:
-        return wrong_cell([State(), state])
+        return findings_cell([State(), state])
 
     assert cell(State()) == Cell("● fine", "ok")
     for what in ("STREAM.LIST", "answers"):

@@ -95,7 +95,7 @@ async def test_buckets_are_listed_as_what_they_are(shared: Shared) -> None:
 async def test_keys_are_shown_with_what_they_hold_and_as_they_change(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keys, "_FRESH_S", 60.0)
+    monkeypatch.setattr(keys, "_CHANGE_SHOWN_S", 60.0)
     async with shared.as_new(SIZE) as viewer:
         nc = await nats.connect(shared.url)
         kv = await bucket(nc)
@@ -111,7 +111,7 @@ async def test_keys_are_shown_with_what_they_hold_and_as_they_change(
         await viewer.becomes("● app.one", value="after", revision="5")
         await kv.put("app.new", b"new")
         await viewer.becomes("● app.new", value="new")
-        monkeypatch.setattr(keys, "_FRESH_S", 0.0)
+        monkeypatch.setattr(keys, "_CHANGE_SHOWN_S", 0.0)
         await viewer.until(lambda: "app.one" in viewer.rows(), "that it was a moment ago")
         await viewer.press("f")
         await viewer.type("app.*")
@@ -301,7 +301,7 @@ async def test_a_key_that_was_removed_before_it_was_read_is_not_put_over_a_newer
 
 @on_the_files_loop
 async def test_what_is_final_wants_the_key_typed(shared: Shared) -> None:
-    """Where more revisions are kept, a key is deleted without it."""
+    """SystemScope more revisions are kept, a key is deleted without it."""
     async with shared.as_new(SIZE) as viewer:
         nc = await nats.connect(shared.url)
         kv = await bucket(nc, history=1)
@@ -418,7 +418,7 @@ async def test_a_value_that_was_not_read_is_not_overwritten(shared: Shared) -> N
         # What was typed before stays, and replaces only the revision that was read.
         assert (screen.area.text, screen._revision) == ("mine", 1)
         failed = Answered(1, 1, "failed", "JetStream is away")
-        screen._take_reply(failed)
+        screen._show_value(failed)
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "cannot be read: JetStream is away" in viewer.words)
         assert (await kv.get("key")).value == b"precious"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from natstui.errors import UsageError
-from natstui.tui.app.terminal_driver import Vanishing
+from natstui.tui.app.terminal_driver import CloseTolerantFile
 from natstui.tui.kit.terminal import RESET, needs_ascii, require_terminal
 from tests.tui.terminals import OnTerminal
 
@@ -76,7 +76,7 @@ def test_a_terminal_that_is_gone_is_noticed_once_and_takes_what_is_still_written
     before = signal.signal(signal.SIGHUP, lambda number, _frame: numbers.append(number))
     try:
         with open(slave, "w", encoding="utf-8") as file:
-            vanishing = Vanishing(file)
+            vanishing = CloseTolerantFile(file)
             for text in ("first", "second"):
                 assert vanishing.write(text) == len(text)
                 vanishing.flush()

@@ -10,9 +10,17 @@ from rich.style import Style
 from textual.color import Color
 
 import natstui.tui
-from natstui.tui.kit.looks import THEMES
-from natstui.tui.kit.sections import Section, drawn, line
-from natstui.tui.kit.text import ASCII, HARMLESS, SIXTEEN, ascii_of, fit, safe, safe_copy
+from natstui.tui.kit.sections import Section, draw_sections, line
+from natstui.tui.kit.styles import THEMES
+from natstui.tui.kit.text import (
+    ASCII_FILTER,
+    HARMLESS_FILTER,
+    SIXTEEN_COLORS_FILTER,
+    ascii_of,
+    fit,
+    safe,
+    safe_copy,
+)
 
 BLACK = Color(0, 0, 0)
 any_text = st.text(st.characters(), max_size=40)
@@ -43,7 +51,7 @@ def test_what_is_copied_cannot_press_enter_through_an_escape() -> None:
 @given(st.lists(any_text, max_size=5))
 def test_the_filter_leaves_no_character_that_steers_a_terminal(texts: list[str]) -> None:
     line = [Segment(text, Style(bold=True)) for text in texts]
-    out = HARMLESS.apply(line, BLACK)
+    out = HARMLESS_FILTER.apply(line, BLACK)
     for segment in out:
         assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in segment.text)
     assert [len(s.text) for s in out] == [len(t) for t in texts]
@@ -51,23 +59,23 @@ def test_the_filter_leaves_no_character_that_steers_a_terminal(texts: list[str])
 
 def test_the_filter_keeps_harmless_lines_as_they_are_and_drops_links() -> None:
     line = [Segment("● ok ▁▂▃ Straße", Style())]
-    assert HARMLESS.apply(line, BLACK) is line
+    assert HARMLESS_FILTER.apply(line, BLACK) is line
     linked = [Segment("x", Style(link="https://evil.example"))]
-    out = HARMLESS.apply(linked, BLACK)[0]
+    out = HARMLESS_FILTER.apply(linked, BLACK)[0]
     assert out.style is not None
     assert out.style.link is None
 
 
 @given(any_text)
 def test_ascii_mode_leaves_ascii_in_as_many_cells(text: str) -> None:
-    line = HARMLESS.apply([Segment(text, None)], BLACK)
-    out = ASCII.apply(line, BLACK)[0].text
+    line = HARMLESS_FILTER.apply([Segment(text, None)], BLACK)
+    out = ASCII_FILTER.apply(line, BLACK)[0].text
     assert out.isascii()
     assert len(out) == cell_len(line[0].text)
 
 
 def test_ascii_mode_keeps_the_shape_of_boxes_bars_and_marks() -> None:
-    out = ASCII.apply([Segment("┌─┬┐│╭▁▄█⣿● ▲ ✖ é 注", None)], BLACK)[0].text
+    out = ASCII_FILTER.apply([Segment("┌─┬┐│╭▁▄█⣿● ▲ ✖ é 注", None)], BLACK)[0].text
     assert out == "+-++|+_=#@o ^ x e ??"
 
 
@@ -80,7 +88,7 @@ def test_ascii_mode_has_a_sign_for_each_that_the_screens_use() -> None:
 
 def numbers(ink: str, ground: str) -> tuple[int | None, int | None]:
     style = Style.parse(f"{ink} on {ground}")
-    out = SIXTEEN.apply([Segment("text", style)], BLACK)[0].style
+    out = SIXTEEN_COLORS_FILTER.apply([Segment("text", style)], BLACK)[0].style
     assert out is not None and out.color is not None and out.bgcolor is not None
     return out.color.number, out.bgcolor.number
 
@@ -107,7 +115,7 @@ def test_text_without_a_label_goes_on_below_its_words() -> None:
         "  → raise its limits, or purge",
     )
     lines = tuple(line("", text) for text in texts)
-    assert drawn((Section("FINDINGS", lines),), 18).plain.split("\n") == [
+    assert draw_sections((Section("FINDINGS", lines),), 18).plain.split("\n") == [
         "FINDINGS",
         "✖ NT-S26 nearly",
         "  full, for 3s",

@@ -7,7 +7,7 @@ from textual.color import Color
 from textual.theme import Theme
 
 from natstui.tui.app.guarded import GuardedApp
-from natstui.tui.kit.looks import DARK, LIGHT, STYLES, THEMES, footer_styles, series_colors
+from natstui.tui.kit.styles import DARK, LIGHT, STYLES, THEMES, footer_styles, series_colors
 
 
 def contrast(one: str, other: str) -> float:
@@ -32,7 +32,7 @@ def grounds(theme: Theme) -> list[str]:
 def inks(theme: Theme) -> dict[str, str]:
     """Return every colour that text has somewhere: of the looks, the footer, and the theme."""
     generated = theme.to_color_system().generate() | theme.variables
-    texts = (*STYLES.values(), *footer_styles(is_enabled=True, pointed_at=False))
+    texts = (*STYLES.values(), *footer_styles(is_enabled=True, is_hovered=False))
     words = " ".join(text.partition(" on ")[0] for text in texts)
     names = set(re.findall(r"\$([a-z-]+)", words)) | {"foreground", "secondary", "border"}
     return {name: generated[name] for name in names}

@@ -12,7 +12,7 @@ from textual.geometry import Size
 from textual.screen import Screen
 
 from natstui import tui
-from natstui.tui.app.guarded import GuardedApp, Palette, TooSmall
+from natstui.tui.app.guarded import GuardedApp, Palette, TooSmallNotice
 from natstui.tui.app.help import HelpScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.kit.pick import Pick
@@ -26,14 +26,16 @@ def test_every_screen_follows_the_terminal() -> None:
             if isinstance(thing, type) and issubclass(thing, Screen):
                 ours = thing.__module__.startswith("natstui.")
                 assert not ours or issubclass(thing, TerminalSized), thing
-    bases = (LiveScreen, HelpScreen, Pick, Prompt, TooSmall, Palette)
+    bases = (LiveScreen, HelpScreen, Pick, Prompt, TooSmallNotice, Palette)
     for base in bases:
         # Before Textual's own, whose handler it keeps from outdated sizes.
         mro = base.__mro__
         assert mro.index(TerminalSized) < mro.index(Screen)
 
 
-@pytest.mark.parametrize("made", [TooSmall, lambda: Prompt("?"), lambda: Pick("?", []), Palette])
+@pytest.mark.parametrize(
+    "made", [TooSmallNotice, lambda: Prompt("?"), lambda: Pick("?", []), Palette]
+)
 async def test_two_sizes_are_not_told_in_turn_for_ever(made: object) -> None:
     app = GuardedApp()
     async with app.run_test(size=(50, 15)) as pilot:
@@ -66,7 +68,7 @@ async def test_two_sizes_are_not_told_in_turn_for_ever(made: object) -> None:
 async def test_the_notice_goes_alone_and_closes_nothing_that_lies_on_it() -> None:
     app = GuardedApp()
     async with app.run_test(size=(50, 15)) as pilot:
-        await app.push_screen(TooSmall())
+        await app.push_screen(TooSmallNotice())
         pick = Pick("?", [("word", "what it means")])
         await app.push_screen(pick)
         for width in (100, 110):
@@ -75,7 +77,7 @@ async def test_the_notice_goes_alone_and_closes_nothing_that_lies_on_it() -> Non
             assert app.screen is pick
         await pilot.press("escape")
         await pilot.pause()
-        assert not any(isinstance(screen, TooSmall) for screen in app.screen_stack)
+        assert not any(isinstance(screen, TooSmallNotice) for screen in app.screen_stack)
 
 
 async def test_a_palette_below_the_notice_is_not_opened_a_second_time() -> None:
@@ -87,7 +89,7 @@ async def test_a_palette_below_the_notice_is_not_opened_a_second_time() -> None:
         assert isinstance(palette, Palette)
         await pilot.resize_terminal(50, 15)
         await pilot.pause()
-        assert isinstance(app.screen, TooSmall)
+        assert isinstance(app.screen, TooSmallNotice)
         app.action_command_palette()
         await pilot.pause()
         assert [one for one in app.screen_stack if isinstance(one, Palette)] == [palette]

@@ -6,7 +6,7 @@ import pytest
 from textual.widgets import Input, TextArea
 
 from natstui.jetstream.connection.times import time_us
-from natstui.tui.app.screens import go_to
+from natstui.tui.app.screens import open_mode
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.kit.fields import FieldRow
@@ -51,7 +51,7 @@ async def test_a_filled_form_and_a_message_are_dropped_only_when_that_is_said(
         await viewer.press("ctrl+q")
         await asks(viewer)
         await viewer.press("escape")
-        await go_to(viewer.app, "streams")
+        await open_mode(viewer.app, "streams")
         assert form(viewer).entries.texts["name"] == "HALF"
         await viewer.press("escape", "down", "enter")
         await on_streams(viewer)
@@ -163,7 +163,7 @@ async def test_text_typed_while_a_form_is_on_its_way_is_neither_sent_unseen_nor_
             await viewer.press("ctrl+s", "t")
             assert form(viewer).entries.texts["description"] == "onet"
             # As for a reply to the preview that the engine had sent before.
-            form(viewer).redraft()
+            form(viewer).update_draft()
             await viewer.settle()
             assert "closing this does not stop it" in viewer.words
         await viewer.until(
@@ -172,7 +172,7 @@ async def test_text_typed_while_a_form_is_on_its_way_is_neither_sent_unseen_nor_
         assert form(viewer).entries.texts["description"] == "onet"
         created = await asked(nc, "STREAM.INFO.S")
         assert created["config"]["description"] == "one"
-        assert form(viewer).entries.subject.created_at_us == time_us(created["created"])
+        assert form(viewer).entries.asset.created_at_us == time_us(created["created"])
         await viewer.until(lambda: "Edit stream S" in viewer.words, "the form of an edit")
         editor = (await jump_to(viewer, "max_msgs")).editor
         assert isinstance(editor, Input)
@@ -184,7 +184,7 @@ async def test_text_typed_while_a_form_is_on_its_way_is_neither_sent_unseen_nor_
             editor.value = "77"
             await viewer.until(lambda: form(viewer).entries.texts["max_msgs"] == "77", "taken")
         await viewer.until(
-            lambda: form(viewer).entries.subject.base.get("max_msgs") == 7, "sent", every_s=0
+            lambda: form(viewer).entries.asset.base.get("max_msgs") == 7, "sent", every_s=0
         )
         # The fields are made again while it is sent: what they show then was not typed meanwhile.
         with frozen(viewer):

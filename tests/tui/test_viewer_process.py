@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.session.files.folder import segments
+from natstui.session.files.folder import list_segments
 from natstui.tui.kit.terminal import RESET, reset_terminal
 from tests.cli.processes import assert_nothing_is_left
 from tests.cli.test_manage import run_here
@@ -86,7 +86,7 @@ def test_whoever_leaves_a_replay_hears_what_is_missing_of_the_session(
     scenario = Scenario(streams=1, consumers=1)
     records = [*scenario.beginning(), *scenario.records(0, 7)]
     folder = made(tmp_path / "sessions", records, polls_per_segment=3)
-    gone = segments(folder)[1]
+    gone = list_segments(folder)[1]
     if damaged:
         gone.path.unlink()
     with OnTerminal(MAIN, "replay", str(folder), "--paused") as terminal:

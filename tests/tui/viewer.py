@@ -37,14 +37,14 @@ from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.link import Link
 from natstui.tui.bench.form import BenchmarkForm, Draft
 from natstui.tui.bench.scenarios import ScenariosScreen
-from natstui.tui.frame.detail.peek import KEPT_AS
-from natstui.tui.frame.remembered import keep
+from natstui.tui.frame.detail.peek import PEEK_STATE_KEY
 from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.frame.view_file import store_value
 from tests.tui.preloaded import make_ready, start_preloaded
 
 C = TypeVar("C")
 PATIENCE_S = 60.0
-"""Where ten others want the processor, a reply of an engine may take half of it."""
+"""SystemScope ten others want the processor, a reply of an engine may take half of it."""
 LOOK_AGAIN_S, LOOK_SELDOM_S = 0.1, 0.3
 """To read a whole screen takes 10 to 20 ms of the processor."""
 AT_ONCE_S = 0.005
@@ -341,7 +341,7 @@ async def fed(
     options = {"panel": panel, "may_change_host": may_change_host, "is_guided": is_guided}
     with pytest.MonkeyPatch.context() as patch:
         # What comes after one that ended says nothing until the test feeds it.
-        patch.setattr(live_system, "_RESTART_S", 0.1)
+        patch.setattr(live_system, "_RESTART_DELAY_S", 0.1)
         async with (
             piped(*records) as pipes,
             _running(pipes.argv, size, first, **options) as viewer,
@@ -420,10 +420,10 @@ async def _running(
     BenchmarkForm.draft = Draft()
     ScenariosScreen.last = ""
     # It opens where it was left: to draw another list before costs as much again.
-    keep("screen", first)
+    store_value("screen", first)
     if not panel:
         # To draw text and charts of a row with each key costs more than all the rest.
-        keep(KEPT_AS, "none")
+        store_value(PEEK_STATE_KEY, "none")
     make_ready()
     link = start(argv)
     started = await asyncio.to_thread(link.wait_started)

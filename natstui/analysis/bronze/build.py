@@ -1,10 +1,10 @@
-"""Write the lines of new and changed segments to bronze; those of unchanged segments are kept.
+"""Writes the lines of new and changed segments to bronze; keeps those of unchanged segments.
 
 Each line is parsed into the column of its kind. An invalid line is a row in which all of these
 columns are null: it is counted, and left out.
 
 A piece of bronze has segments read by one run, of one session or of many small ones. It is
-written completely, with the list of its segments last, and dropped completely: if a segment has
+written completely, with the list of its segments last, and deleted completely: if a segment has
 changed or is deleted, all segments of its piece are read again. An open segment is in a separate
 piece, so that only new segments of a growing session are read.
 """
@@ -23,68 +23,72 @@ from natstui.analysis.bronze.files import (
     SEGMENT_FILE,
     SegmentFile,
     current_segments,
-    with_promised_bytes,
+    segment_file_rows,
 )
-from natstui.analysis.bronze.records import POLL, class_of, record, with_polls
+from natstui.analysis.bronze.records import POLL, class_of, parse_record, with_poll_column
 from natstui.analysis.bronze.sources import Source
 from natstui.analysis.folders import escape_glob
 from natstui.analysis.spark.store import Store
 from natstui.units import bytes_text, counted
 
-LINE = "line"
+LINE_TABLE = "line"
 """Name of the bronze table with all lines."""
-MOST_SEGMENTS = 20_000
-"""Limit of segments read at a time: their names are in the plan, in the driver's memory."""
+MAX_SEGMENTS_COUNT = 20_000
+"""Maximum segments read by one query: their names are in the plan, in the driver's memory."""
 
-Step = Callable[[str], None]
+ReportStep = Callable[[str], None]
 
 
 def build_bronze(
-    store: Store, sources: list[Source], files: list[SegmentFile], step: Step
+    store: Store, sources: list[Source], files: list[SegmentFile], report_step: ReportStep
 ) -> tuple[DataFrame, DataFrame, set[str]]:
-    """Bring bronze up to date with `files`, the segments of the sources.
+    """Write the lines of new and changed `files`, the segments of `sources`, to bronze.
 
-    Returns the rows of the tables `line` and `segment` of the sessions, and the known kinds of
-    lines that may occur.
+    Returns the rows of the tables `line` and `segment` of the sources, and the known kinds of
+    lines that may occur in them.
     """
     files = current_segments(files)
-    store.tidy_bronze(SEGMENT_FILE.name, LINE)
-    kept_pieces, dropped_pieces = _pieces(store, files)
-    for table in (SEGMENT_FILE.name, LINE):
+    store.delete_incomplete_pieces(SEGMENT_FILE.name, LINE_TABLE)
+    kept_pieces, dropped_pieces = _find_kept_pieces(store, files)
+    for table in (SEGMENT_FILE.name, LINE_TABLE):
         store.drop_bronze(table, dropped_pieces)
-    known_segments = {
+    kept_segments = {
         (row["session"], row["segment"]) for rows in kept_pieces.values() for row in rows
     }
-    new_files = [file for file in files if (file.session, file.segment) not in known_segments]
+    changed_files = [file for file in files if (file.session, file.segment) not in kept_segments]
     folders = {source.session: source for source in sources}
-    size = bytes_text(sum(file.size_bytes for file in new_files))
-    step(f"reading {len(new_files):,} of {counted(f'{len(files):,}', 'segment')}, {size}")
+    size = bytes_text(sum(file.size_bytes for file in changed_files))
+    report_step(
+        f"reading {len(changed_files):,} of {counted(f'{len(files):,}', 'segment')}, {size}"
+    )
     pieces = set(kept_pieces)
     kinds = {
         kind for rows in kept_pieces.values() for row in rows for kind in row["kinds"].split()
     }
-    for number, chunk in enumerate(_chunks(new_files)):
+    for number, chunk in enumerate(_split_files(changed_files)):
         paths = [f"{folders[f.session].folder}/{escape_glob(f.segment)}" for f in chunk]
         text = read_text(store.spark, paths)
-        new_kinds = kinds_of(text)
+        new_kinds = find_kinds(text)
         kinds |= new_kinds
-        sized_files = with_promised_bytes(store.spark, chunk, folders, new_kinds)
-        store.write_bronze(LINE, parse_lines(text, new_kinds), number)
-        # Last: a piece without its list is not there.
-        store.write_bronze(SEGMENT_FILE.name, store.known_rows(SEGMENT_FILE, sized_files), number)
-        pieces |= {store.piece_of(file.session, file.segment, number) for file in chunk}
+        sized_files = segment_file_rows(store.spark, chunk, folders, new_kinds)
+        store.write_bronze(LINE_TABLE, parse_lines(text, new_kinds), number)
+        # Written last: a piece without this list is not read.
+        store.write_bronze(SEGMENT_FILE.name, store.create_rows(SEGMENT_FILE, sized_files), number)
+        pieces |= {store.piece_name(file.session, file.segment, number) for file in chunk}
     names = list(folders)
     return (
-        store.bronze(LINE, line_schema(), pieces, names),
+        store.bronze(LINE_TABLE, line_schema(), pieces, names),
         store.bronze(SEGMENT_FILE.name, SEGMENT_FILE.ddl(), pieces, names),
         kinds,
     )
 
 
-def _pieces(store: Store, files: list[SegmentFile]) -> tuple[dict[str, list[Row]], set[str]]:
-    """Return the pieces with unchanged segments, and the names of the pieces to drop."""
+def _find_kept_pieces(
+    store: Store, files: list[SegmentFile]
+) -> tuple[dict[str, list[Row]], set[str]]:
+    """Return the pieces of which all segments are unchanged, and the names of the others."""
     size_by_segment = {(file.session, file.segment): file.size_bytes for file in files}
-    rows_by_piece = store.pieces_of(SEGMENT_FILE, sorted({file.session for file in files}))
+    rows_by_piece = store.read_pieces(SEGMENT_FILE, sorted({file.session for file in files}))
 
     def is_same(row: Row) -> bool:
         size_bytes: int = row["size_bytes"]
@@ -97,103 +101,111 @@ def _pieces(store: Store, files: list[SegmentFile]) -> tuple[dict[str, list[Row]
     return kept_pieces, rows_by_piece.keys() - kept_pieces.keys()
 
 
-def _chunks(files: list[SegmentFile]) -> Iterator[list[SegmentFile]]:
-    """Yield lists of at most about `MOST_SEGMENTS` segments, each with entire sessions."""
-    for start in range(0, len(files), MOST_SEGMENTS):
-        yield files[start : start + MOST_SEGMENTS]
+def _split_files(files: list[SegmentFile]) -> Iterator[list[SegmentFile]]:
+    """Yield the files in lists of at most `MAX_SEGMENTS_COUNT`."""
+    for start in range(0, len(files), MAX_SEGMENTS_COUNT):
+        yield files[start : start + MAX_SEGMENTS_COUNT]
 
 
-_OF_LINE = (
+_LINE_COLUMNS = (
     "session string, segment string, record_id bigint, kind string, line_number int, "
     "part_number int, parts_count int, length_bytes bigint, readable boolean"
 )
-KEPT = (
+SILVER_KINDS = (
     "engine_started", "link_changed", "configured", POLL, "unavailable", "restored", "advisory",
     "advisories_counted", "findings_changed", "ack_sample", "acks_counted", "noted", "outcome",
     "gap", "clock_stepped", "benchmark_phase", "benchmark_report", "benchmark_finished",
     "keyframe",
 )  # fmt: skip
-"""The kinds of line from which silver tables are made; of the others, only the number is kept."""
+"""Kinds of lines that are parsed, for the silver tables; other lines are only counted."""
 
 
 def line_schema() -> str:
-    """Return the columns of the table `line` as DDL: those of every line, and one per kind.
+    """Return the columns of the table `line` as DDL: those of every line, and a struct per kind.
 
     `record_id` is the number of the record in its segment, or a unique negative number;
     `line_number`, `part_number` and `parts_count` are the numbers at a line's end.
     """
-    fields = {kind: schema.ddl_fields(class_of(kind)) for kind in KEPT}
-    fields[POLL] = schema.poll_fields()
-    return ", ".join([_OF_LINE, *(f"`{kind}` struct<{text}>" for kind, text in fields.items())])
+    fields = {kind: schema.ddl_fields(class_of(kind)) for kind in SILVER_KINDS}
+    fields[POLL] = schema.poll_fields_ddl()
+    return ", ".join(
+        [_LINE_COLUMNS, *(f"`{kind}` struct<{text}>" for kind, text in fields.items())]
+    )
 
 
-_PLACE = r',"line":(\d{1,9})(?:,"part":(\d{1,6}),"parts_count":(\d{1,6}))?\}$'
+_LINE_NUMBERS = r',"line":(\d{1,9})(?:,"part":(\d{1,6}),"parts_count":(\d{1,6}))?\}$'
 """Pattern of the line number at the end of a line, with the part number of a large poll."""
 
-_BEGINS = r'^\{"kind":"[a-z_]{1,40}",("taken_mono_us":-?\d{1,19},)?"(taken_)?at_us":-?\d{1,19}'
-"""Pattern of the beginning of every line, as in the other readers."""
+_LINE_START = r'^\{"kind":"[a-z_]{1,40}",("taken_mono_us":-?\d{1,19},)?"(taken_)?at_us":-?\d{1,19}'
+"""Pattern of the beginning of every line, as in the reader `natstui.lines`."""
 
 
 def read_lines(spark: SparkSession, paths: list[str]) -> DataFrame:
     """Return the table `line` for files of records: paths or URLs, glob characters escaped."""
     text = read_text(spark, paths)
-    return parse_lines(text, kinds_of(text))
+    return parse_lines(text, find_kinds(text))
 
 
-def kinds_of(text: DataFrame) -> set[str]:
-    """Return the known kinds of lines that occur.
+def find_kinds(text: DataFrame) -> set[str]:
+    """Return the known kinds of lines that occur in `text`.
 
-    The checks of all kinds take seconds to plan, and few kinds occur.
+    Only these are parsed: the checks of all kinds would take seconds to plan.
     """
-    kinds = text.where(F.col("kind").isin(*schema.KINDS)).select("kind").distinct()
-    return {row["kind"] for row in kinds.take(len(schema.KINDS))}
+    kinds = text.where(F.col("kind").isin(*schema.LINE_KINDS)).select("kind").distinct()
+    return {row["kind"] for row in kinds.take(len(schema.LINE_KINDS))}
 
 
 def read_text(spark: SparkSession, paths: list[str]) -> DataFrame:
-    """Return the lines of files of records, with what is at their beginning and end."""
-    # Otherwise a stray carriage return would end a line too.
+    """Return the lines of record files as text, with file, kind, numbers and length in bytes.
+
+    `paths` are paths or URLs with glob characters escaped.
+    """
+    # Otherwise a carriage return within a line would also end it.
     reader = spark.read.option("ignoreCorruptFiles", value=True).option("lineSep", "\n")
-    # A line of a large poll is long: in Spark's pieces of 4 kB it is put together slowly.
+    # The line of a large poll is long: with Spark's buffer of 4 kB it is read slowly.
     reader = reader.option("io.file.buffer.size", 65536)
-    # It is a URL: what is no letter in a folder's name stands there as a number.
-    where = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
-    # Short pieces first, cut as bytes: cutting text counts the characters of a whole poll.
-    head, tail = _bytes_of(F.col("value"), 1, 60), _bytes_of(F.col("value"), -60, 60)
-    lines = reader.text(paths).select(
-        F.regexp_extract(where, r"([^/]+)/[^/]+$", 1).alias("session"),
-        F.regexp_extract(where, r"([^/]+)$", 1).alias("segment"),
+    # The path is a URL with escaped characters, in which + is no space.
+    path = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
+    # Both ends of a line are cut as bytes: cutting text would count all characters of a poll.
+    head, tail = _substring_bytes(F.col("value"), 1, 60), _substring_bytes(F.col("value"), -60, 60)
+    text_lines = reader.text(paths).select(
+        F.regexp_extract(path, r"([^/]+)/[^/]+$", 1).alias("session"),
+        F.regexp_extract(path, r"([^/]+)$", 1).alias("segment"),
         F.regexp_extract(head, r'^\{"kind":"([a-z_0-9]+)"', 1).alias("kind"),
-        _number(tail, 1, "line_number"),
-        _number(tail, 2, "part_number"),
-        _number(tail, 3, "parts_count"),
+        _extract_number(tail, 1, "line_number"),
+        _extract_number(tail, 2, "part_number"),
+        _extract_number(tail, 3, "parts_count"),
         (F.octet_length("value") + 1).alias("length_bytes"),
-        _is_complete(F.col("value")).alias("whole"),
+        _is_complete_line(F.col("value")).alias("is_complete"),
         "value",
     )
     without_number = -1 - F.abs(F.xxhash64("value") % 2**62)
-    return lines.withColumn("record_id", F.coalesce("line_number", without_number))
+    return text_lines.withColumn("record_id", F.coalesce("line_number", without_number))
 
 
-def parse_lines(lines: DataFrame, kinds: set[str]) -> DataFrame:
+def parse_lines(text_lines: DataFrame, kinds: set[str]) -> DataFrame:
     """Return the table `line` with each line parsed into the column of its kind.
 
     `kinds` are the known kinds that occur; the columns of the others are null.
     """
-    rows = with_polls(lines) if POLL in kinds else lines
-    others = sorted(kinds & {*KEPT} - {POLL})
-    rows = rows.select("*", *(_of_kind(kind).alias(kind) for kind in others))
-    # A line of a kind of tomorrow cannot be judged.
+    rows = with_poll_column(text_lines) if POLL in kinds else text_lines
+    other_kinds = sorted(kinds & {*SILVER_KINDS} - {POLL})
+    rows = rows.select("*", *(_parse_kind(kind).alias(kind) for kind in other_kinds))
+    # A line of an unknown kind, of a later version, is readable.
     readable = F.lit(True)
     for kind in sorted(kinds):
-        is_record = (F.col(kind) if kind in KEPT else _of_kind(kind)).isNotNull()
+        is_record = (F.col(kind) if kind in SILVER_KINDS else _parse_kind(kind)).isNotNull()
         readable = F.when(F.col("kind") == kind, is_record).otherwise(readable)
-    rows = rows.withColumn("readable", F.col("whole") & readable)
+    rows = rows.withColumn("readable", F.col("is_complete") & readable)
     columns, present_columns = StructType.fromDDL(line_schema()), rows.columns
-    return rows.selectExpr(*(_without_marks(column, present_columns) for column in columns))
+    return rows.selectExpr(*(_without_line_fields(column, present_columns) for column in columns))
 
 
-def _without_marks(column: StructField, present_columns: list[str]) -> str:
-    """Return the SQL of a column without its line number and its field for corrupt JSON."""
+def _without_line_fields(column: StructField, present_columns: list[str]) -> str:
+    """Return the SQL of a column of `line`, without its line number and field of corrupt JSON.
+
+    A column that is not in `present_columns` is null.
+    """
     name, type_ = column.name, column.dataType
     if name not in present_columns:
         return f"CAST(NULL AS {type_.simpleString()}) AS `{name}`"
@@ -203,20 +215,27 @@ def _without_marks(column: StructField, present_columns: list[str]) -> str:
     return f"IF(`{name}` IS NULL, NULL, named_struct({fields})) AS `{name}`"
 
 
-def _of_kind(kind: str) -> Column:
-    return F.when(F.col("whole") & (F.col("kind") == kind), record(class_of(kind)))
+def _parse_kind(kind: str) -> Column:
+    return F.when(F.col("is_complete") & (F.col("kind") == kind), parse_record(class_of(kind)))
 
 
-def _bytes_of(text: Column, start: int | Column, length: int | Column) -> Column:
-    """Return a part of a text by byte offsets from 1, which is faster than by characters."""
+def _substring_bytes(text: Column, start: int | Column, length: int | Column) -> Column:
+    """Return a part of a text; `start` (from 1 or from the end if negative) and `length` in bytes.
+
+    This is faster than by characters.
+    """
     return F.substring(text.cast("binary"), start, length).cast("string")
 
 
-def _number(tail: Column, group: int, name: str) -> Column:
-    digits = F.regexp_extract(tail, _PLACE, group)
+def _extract_number(tail: Column, group: int, name: str) -> Column:
+    digits = F.regexp_extract(tail, _LINE_NUMBERS, group)
     return F.when(digits != "", digits.cast("int")).alias(name)
 
 
-def _is_complete(value: Column) -> Column:
-    """Return whether a line is complete, valid text, and not torn."""
-    return value.endswith("}") & _bytes_of(value, 1, 140).rlike(_BEGINS) & F.is_valid_utf8(value)
+def _is_complete_line(value: Column) -> Column:
+    """Return whether a line has a complete beginning and end, and is valid UTF-8."""
+    return (
+        value.endswith("}")
+        & _substring_bytes(value, 1, 140).rlike(_LINE_START)
+        & F.is_valid_utf8(value)
+    )

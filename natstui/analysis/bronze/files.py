@@ -1,4 +1,4 @@
-"""The record files of sessions: their sizes, and whether these have changed."""
+"""The record files of sessions, their sizes, and the fingerprints of these sizes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from natstui.analysis.bronze.sources import Source, reads_here
-from natstui.analysis.folders import escape_glob, files_of
+from natstui.analysis.bronze.sources import Source, can_read_local_files
+from natstui.analysis.folders import escape_glob, session_file_names
 from natstui.analysis.tables import SESSION, Table, columns
-from natstui.files import open_plain
+from natstui.files import open_regular_file
 
 PIPELINE_VERSION = 12
-"""Version of bronze and silver; it is increased when those of older runs must be rebuilt."""
+"""Version of bronze and silver; increase it to rebuild the tables of older versions."""
 
-FILES = "records-*.jsonl*"
+RECORD_FILES = "records-*.jsonl*"
 """Glob of the record files."""
 SEGMENT_FILE = Table(
     "segment",
@@ -39,7 +39,7 @@ SEGMENT_FILE = Table(
 
 
 class SegmentFile(NamedTuple):
-    """A record file."""
+    """A record file of a session, with its size on disk."""
 
     session: str
     segment: str
@@ -47,12 +47,12 @@ class SegmentFile(NamedTuple):
 
 
 def segment_files(spark: SparkSession, sources: Iterable[Source]) -> list[SegmentFile]:
-    """Return the record files of sessions, in order."""
+    """Return the record files of sessions, sorted by session and file name."""
     files: list[SegmentFile] = []
     remote_folders = []
     for source in sources:
-        if source.path is not None and reads_here(spark):
-            for name in fnmatch.filter(files_of(str(source.path)), FILES):
+        if source.path is not None and can_read_local_files(spark):
+            for name in fnmatch.filter(session_file_names(str(source.path)), RECORD_FILES):
                 size_bytes = os.stat(source.path / name).st_size
                 files.append(SegmentFile(source.session, name, size_bytes))
         else:
@@ -61,7 +61,7 @@ def segment_files(spark: SparkSession, sources: Iterable[Source]) -> list[Segmen
 
 
 def _remote_files(spark: SparkSession, folders: list[str]) -> list[SegmentFile]:
-    rows = spark.read.format("binaryFile").load([f"{f}/{FILES}" for f in folders])
+    rows = spark.read.format("binaryFile").load([f"{f}/{RECORD_FILES}" for f in folders])
     files = []
     for row in rows.select("path", "length").collect():
         folder, _, name = row["path"].rpartition("/")
@@ -69,31 +69,33 @@ def _remote_files(spark: SparkSession, folders: list[str]) -> list[SegmentFile]:
     return files
 
 
-def with_promised_bytes(
+def segment_file_rows(
     spark: SparkSession,
     files: list[SegmentFile],
     sources: Mapping[str, Source],
     kinds: Iterable[str],
 ) -> list[tuple[str, str, int, int | None, int, str]]:
-    """Return rows of `SEGMENT_FILE`, with the uncompressed size from the end of a gzip file.
+    """Return rows of `SEGMENT_FILE`, with the uncompressed size modulo 2³² from a gzip file's end.
 
-    This is the length (modulo 2³²) at the end of its last member; None for the open segment. In a
-    file that was cut off it is noise, rarely a small number.
+    The size is None for an open segment. In a file that was cut off it is random, rarely small.
+    `sources` are by session.
     """
     sealed = [file for file in files if file.segment.endswith(".gz")]
-    local_files = [file for file in sealed if sources[file.session].path and reads_here(spark)]
-    tails = {(f.session, f.segment): _tail(sources[f.session].path, f) for f in local_files}
+    local_files = [
+        file for file in sealed if sources[file.session].path and can_read_local_files(spark)
+    ]
+    tails = {(f.session, f.segment): _read_tail(sources[f.session].path, f) for f in local_files}
     remote_files = [
         f"{sources[file.session].folder}/{escape_glob(file.segment)}"
         for file in sealed
         if (file.session, file.segment) not in tails
     ]
-    tails |= _remote_tails(spark, remote_files) if remote_files else {}
+    tails |= _read_remote_tails(spark, remote_files) if remote_files else {}
 
     def promised_bytes(file: SegmentFile) -> int | None:
         if not file.segment.endswith(".gz"):
             return None
-        # A shorter file is not even an empty one: more than any promises.
+        # Even an empty gzip file has 18 bytes: this size is larger than any real one.
         tail = tails[file.session, file.segment]
         return 2**33 if file.size_bytes < 18 else int.from_bytes(tail, "little")
 
@@ -101,14 +103,14 @@ def with_promised_bytes(
     return [(*file, promised_bytes(file), PIPELINE_VERSION, kinds_text) for file in files]
 
 
-def _tail(folder: Path | None, file: SegmentFile) -> bytes:
+def _read_tail(folder: Path | None, file: SegmentFile) -> bytes:
     assert folder is not None
-    with open_plain(folder / file.segment) as content:
+    with open_regular_file(folder / file.segment) as content:
         content.seek(max(file.size_bytes - 4, 0))
         return content.read(4)
 
 
-def _remote_tails(spark: SparkSession, paths: list[str]) -> dict[tuple[str, str], bytes]:
+def _read_remote_tails(spark: SparkSession, paths: list[str]) -> dict[tuple[str, str], bytes]:
     files = spark.read.format("binaryFile").load(paths)
     tails = {}
     for row in files.select("path", F.substring("content", -4, 4).alias("tail")).collect():
@@ -117,22 +119,22 @@ def _remote_tails(spark: SparkSession, paths: list[str]) -> dict[tuple[str, str]
     return tails
 
 
-def fingerprints(files: list[SegmentFile]) -> dict[str, str]:
-    """Return a text per session that changes whenever a segment is added or grows."""
-    marks, by_session = {}, attrgetter("session")
+def session_fingerprints(files: list[SegmentFile]) -> dict[str, str]:
+    """Return session → text that changes with the pipeline version and with every file size."""
+    fingerprints_by_session, by_session = {}, attrgetter("session")
     for session, session_files in groupby(sorted(files, key=by_session), by_session):
         parts = sorted(f"{file.segment}:{file.size_bytes}" for file in session_files)
-        mark = hashlib.sha256("|".join(parts).encode()).hexdigest()
-        marks[session] = f"{PIPELINE_VERSION}:{mark}"
-    return marks
+        fingerprint = hashlib.sha256("|".join(parts).encode()).hexdigest()
+        fingerprints_by_session[session] = f"{PIPELINE_VERSION}:{fingerprint}"
+    return fingerprints_by_session
 
 
 def is_current(fingerprint: str) -> bool:
-    """Return whether silver tables were made by the current pipeline version."""
+    """Return whether silver tables with this fingerprint are of the current pipeline version."""
     return fingerprint.startswith(f"{PIPELINE_VERSION}:")
 
 
 def current_segments(files: list[SegmentFile]) -> list[SegmentFile]:
-    """Return the files without open segments that also exist sealed, as after a crash."""
+    """Return the files except open segments that are also sealed, as after a crash."""
     sealed = {(file.session, file.segment) for file in files if file.segment.endswith(".gz")}
     return [file for file in files if (file.session, f"{file.segment}.gz") not in sealed]

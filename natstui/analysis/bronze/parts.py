@@ -1,9 +1,9 @@
-"""Plan of the sessions to read, and of the parts in which small sessions share files.
+"""Plans which sessions are read, and which small sessions share a part.
 
-A part of a table is one session, or several small ones read by one run. It is written completely
-and dropped completely, so that a killed run leaves no part that looks complete. If a session of a
-part changes, all sessions of the part are read again; the changed one is being recorded, and gets
-a part of its own.
+A part of a silver table has one session, or several small ones read by one run. It is written and
+deleted completely, so that a killed run leaves no part that seems complete. If a session of a part
+changes, all sessions of the part are read again; the changed one, which is being recorded, gets
+its own part.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from natstui.analysis.bronze.files import SegmentFile, fingerprints
+from natstui.analysis.bronze.files import SegmentFile, session_fingerprints
 
-SMALL_BYTES = 256 * 1024
+MAX_SMALL_SESSION_BYTES = 256 * 1024
 """Maximum size of a session that may share a part."""
-MOST_ALONE_COUNT = 50
-"""Number of small sessions with own parts from which they are read again into one part."""
+MAX_OWN_PARTS_COUNT = 50
+"""Number of small sessions with own parts from which they are read again into a shared part."""
 
 
 class CompleteSession(NamedTuple):
-    """The part and the fingerprint of a session whose tables are complete."""
+    """The fingerprint and the part of a session whose silver tables are complete."""
 
     fingerprint: str
     part: str
@@ -32,58 +32,67 @@ class CompleteSession(NamedTuple):
 class Plan:
     """The sessions that a run reads, and the parts of all sessions."""
 
-    new: dict[str, str]
+    sessions_to_read: dict[str, str]
     """Session to read → its fingerprint."""
     parts: dict[str, str]
     """Session → part in which its rows are, or will be written."""
-    stay: set[str]
-    """The parts that are kept."""
+    kept_parts: set[str]
+    """Names of the parts that are not deleted."""
 
 
 def plan_sessions(
     files: list[SegmentFile],
-    complete: dict[str, CompleteSession],
-    part_of_many: Callable[[int], str],
+    complete_sessions: dict[str, CompleteSession],
+    shared_part_name: Callable[[int], str],
 ) -> Plan:
-    """Return the plan for sessions with these files.
+    """Return the plan for the sessions of `files`.
 
-    `part_of_many` returns the name of a part for a number of sessions.
+    `complete_sessions` are the sessions of earlier runs. `shared_part_name` returns the name of a
+    part for a number of sessions.
     """
-    marks = fingerprints(files)
-    changed = {
+    fingerprints = session_fingerprints(files)
+    changed_sessions = {
         session
-        for session, mark in marks.items()
-        if session in complete and complete[session].fingerprint != mark
+        for session, fingerprint in fingerprints.items()
+        if session in complete_sessions and complete_sessions[session].fingerprint != fingerprint
     }
-    unread = {session for session in marks if session not in complete}
-    small = _small(files)
-    with_own_part = {
-        session for session in small - changed - unread if complete[session].part == session
-    }
-    if unread and len(with_own_part) >= MOST_ALONE_COUNT:
-        unread |= with_own_part
-    dropped_parts = {complete[session].part for session in changed | unread if session in complete}
-    # Sessions that are not asked for are read again when they are.
-    unread |= {
+    unread_sessions = {session for session in fingerprints if session not in complete_sessions}
+    small_sessions = _find_small_sessions(files)
+    unshared_sessions = {
         session
-        for session in marks.keys() - changed
-        if session in complete and complete[session].part in dropped_parts
+        for session in small_sessions - changed_sessions - unread_sessions
+        if complete_sessions[session].part == session
     }
-    together = sorted(unread & small)
-    parts = {session: session for session in changed | unread}
-    if len(together) > 1:
-        parts |= dict.fromkeys(together, part_of_many(len(together)))
-    new = {session: marks[session] for session in sorted(parts)}
-    kept_part_of = {
+    if unread_sessions and len(unshared_sessions) >= MAX_OWN_PARTS_COUNT:
+        unread_sessions |= unshared_sessions
+    dropped_parts = {
+        complete_sessions[session].part
+        for session in changed_sessions | unread_sessions
+        if session in complete_sessions
+    }
+    # Other sessions of deleted parts, which are not in `files`, are read again when requested.
+    unread_sessions |= {
+        session
+        for session in fingerprints.keys() - changed_sessions
+        if session in complete_sessions and complete_sessions[session].part in dropped_parts
+    }
+    sharing_sessions = sorted(unread_sessions & small_sessions)
+    parts = {session: session for session in changed_sessions | unread_sessions}
+    if len(sharing_sessions) > 1:
+        parts |= dict.fromkeys(sharing_sessions, shared_part_name(len(sharing_sessions)))
+    sessions_to_read = {session: fingerprints[session] for session in sorted(parts)}
+    part_by_session = {
         session: complete_session.part
-        for session, complete_session in complete.items()
+        for session, complete_session in complete_sessions.items()
         if complete_session.part not in dropped_parts
     }
-    return Plan(new, kept_part_of | parts, set(kept_part_of.values()))
+    return Plan(sessions_to_read, part_by_session | parts, set(part_by_session.values()))
 
 
-def _small(files: list[SegmentFile]) -> set[str]:
+def _find_small_sessions(files: list[SegmentFile]) -> set[str]:
     sizes: Counter[str] = Counter()
     for file in files:
         sizes[file.session] += file.size_bytes
-    return {session for session, size_bytes in sizes.items() if size_bytes <= SMALL_BYTES}
+    return {
+        session for session, size_bytes in sizes.items() if size_bytes <= MAX_SMALL_SESSION_BYTES
+    }

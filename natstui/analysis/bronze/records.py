@@ -1,8 +1,8 @@
 """Validation of lines by the dataclasses of the model, with the result of the other readers.
 
 The other readers (`natstui.lines`) decode a line into its dataclass and refuse it if that fails.
-Here the same types become a schema for Spark, and the same refusals a condition, so that an
-analysis leaves out exactly the lines that `natstui sessions verify` reports.
+Here the same types become a schema and a condition in Spark SQL, so that an analysis leaves out
+exactly the lines that `natstui sessions verify` reports.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze.schema import (
-    PACKED_AS,
+    DIFFERENCE_COLUMNS,
     ddl_fields,
     ddl_type,
     is_scalar,
-    item_of,
-    poll_fields,
-    without_none,
+    item_type,
+    poll_fields_ddl,
+    split_optional,
 )
 from natstui.model.bench.latency import BUCKETS_COUNT, LatencyCounts
 from natstui.model.live.column_differences import ConsumersAsDifferences
@@ -31,44 +31,46 @@ from natstui.model.live.snapshot import (
     ConsumerColumns,
     Snapshot,
     StreamColumns,
-    later_columns,
+    added_columns,
 )
 from natstui.model.records.findings import FindingsSoFar
 from natstui.model.records.record import Configured, Record, kind_of
 
-CORRUPT = "_corrupt_record"
-OPTIONS = {
-    "columnNameOfCorruptRecord": CORRUPT,
+CORRUPT_FIELD = "_corrupt_record"
+JSON_OPTIONS = {
+    "columnNameOfCorruptRecord": CORRUPT_FIELD,
     "mode": "PERMISSIVE",
     "allowSingleQuotes": "false",
     "allowNonNumericNumbers": "false",
 }
-"""Options for reading a line: invalid JSON and other types are marked, and raise no error."""
+"""Options of `from_json`: a line with invalid JSON or other types is marked, without an error."""
 
 _TABLES = (StreamColumns, ConsumerColumns, ConsumersAsDifferences)
 POLL = kind_of(Snapshot)
 """Kind of the lines with a poll."""
 
 
-def _digits_up_to(largest: str) -> str:
-    """Return a pattern of the numbers with as many digits that are not larger."""
+def _pattern_up_to(largest: str) -> str:
+    """Return a pattern of the numbers up to `largest` that have the same number of digits."""
     lower = (
-        rf"{largest[:at]}[0-{int(digit) - 1}]\d{{{len(largest) - at - 1}}}"
-        for at, digit in enumerate(largest)
+        rf"{largest[:index]}[0-{int(digit) - 1}]\d{{{len(largest) - index - 1}}}"
+        for index, digit in enumerate(largest)
         if digit != "0"
     )
     return "|".join((*lower, largest))
 
 
-_UNSIGNED = _digits_up_to(str(2**64 - 1))
-_HUGE = rf'"(?:\d{{19}}|{_UNSIGNED})"(?!:)|(?<=[:,\[])(?:9[2-9]\d{{17}}|{_UNSIGNED})(?=[,\]}}])'
-"""Pattern of numbers beyond signed 64 bits, and within unsigned ones: as text, written by natstui,
-or bare; not in keys. A line with a larger one is left out."""
+_UNSIGNED = _pattern_up_to(str(2**64 - 1))
+_LARGE_NUMBER = (
+    rf'"(?:\d{{19}}|{_UNSIGNED})"(?!:)|(?<=[:,\[])(?:9[2-9]\d{{17}}|{_UNSIGNED})(?=[,\]}}])'
+)
+"""Pattern of numbers above signed and within unsigned 64 bits: as text, which natstui writes, or
+bare; not in keys. A line with a larger number is left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Keyframe:
-    """The fields of a keyframe that an analysis reads; the others must only be valid JSON."""
+    """The fields of a keyframe that an analysis reads; other fields must only be valid JSON."""
 
     at_us: int
     configured: Configured
@@ -84,33 +86,33 @@ class _Field:
 
 
 @cache
-def _fields(cls: type) -> tuple[_Field, ...]:
-    """Return the fields with a Spark type; of the others only the JSON is checked."""
+def _typed_fields(cls: type) -> tuple[_Field, ...]:
+    """Return the fields of a dataclass that have a Spark type; other fields are not checked."""
     hints = typing.get_type_hints(cls)
-    fields_ = []
+    typed_fields = []
     for field in fields(cls):
-        hint, optional = without_none(hints[field.name])
+        hint, optional = split_optional(hints[field.name])
         has_default = field.default is not MISSING or field.default_factory is not MISSING
         if ddl_type(hint) is not None:
-            fields_.append(_Field(field.name, hint, not optional and not has_default))
-    return tuple(fields_)
+            typed_fields.append(_Field(field.name, hint, not optional and not has_default))
+    return tuple(typed_fields)
 
 
-def _is_invalid(value: str, hint: Any, *, required: bool = True) -> str | None:
-    """Return whether a value has not this type, as SQL; None if it always has."""
+def _invalid_condition(value: str, hint: Any, *, required: bool = True) -> str | None:
+    """Return the SQL condition under which a value is invalid for a type; None if it never is."""
     conditions = list(_invalid_conditions(value, hint))
     if required:
-        return _any([f"{value} IS NULL", *conditions])
-    return f"({value} IS NOT NULL AND {_any(conditions)})" if conditions else None
+        return _join_or([f"{value} IS NULL", *conditions])
+    return f"({value} IS NOT NULL AND {_join_or(conditions)})" if conditions else None
 
 
 def _invalid_conditions(value: str, hint: Any) -> Iterator[str]:
-    """Yield the conditions under which a present value has not this type."""
+    """Yield the SQL conditions under which a value that is not null is invalid for a type."""
     origin = typing.get_origin(hint)
     if origin is typing.Literal:
         yield f"{value} NOT IN ({', '.join(map(repr, typing.get_args(hint)))})"
     elif origin is tuple:
-        item_hint, optional = without_none(item_of(hint))
+        item_hint, optional = split_optional(item_type(hint))
         if Ellipsis not in typing.get_args(hint):
             yield f"size({value}) != {len(typing.get_args(hint))}"
         if not optional or not is_scalar(item_hint):
@@ -120,57 +122,60 @@ def _invalid_conditions(value: str, hint: Any) -> Iterator[str]:
 
 
 def _has_invalid_item(values: str, hint: Any, *, optional: bool = False) -> str:
-    broken = _is_invalid("item", hint, required=not optional)
-    return f"exists({values}, item -> {broken or 'false'})"
+    invalid = _invalid_condition("item", hint, required=not optional)
+    return f"exists({values}, item -> {invalid or 'false'})"
 
 
-def _invalid_fields(value: str, cls: type, without: tuple[str, ...] = ()) -> Iterator[str]:
+def _invalid_fields(value: str, cls: type, excluded_names: tuple[str, ...] = ()) -> Iterator[str]:
     if cls in _TABLES:
         yield from _invalid_columns(value, cls)
         return
-    for field in _fields(cls):
-        if field.name not in without:
-            broken = _is_invalid(f"{value}.{field.name}", field.type, required=field.required)
-            if broken is not None:
-                yield broken
+    for field in _typed_fields(cls):
+        if field.name not in excluded_names:
+            invalid = _invalid_condition(
+                f"{value}.{field.name}", field.type, required=field.required
+            )
+            if invalid is not None:
+                yield invalid
     if cls is LatencyCounts:
         yield f"size({value}.buckets) != size({value}.counts)"
         yield f"exists({value}.buckets, bucket -> bucket < 0 OR bucket >= {BUCKETS_COUNT})"
 
 
 def _invalid_columns(table: str, cls: type) -> Iterator[str]:
-    """Yield the conditions under which columns are missing, differ in length, or have nulls."""
-    length, later = f"coalesce(size({table}.name), 0)", _optional_columns(cls)
-    never_null: dict[Any, list[str]] = {}
+    """Yield SQL conditions: a column is missing, has another length, or has an invalid value."""
+    length, optional_columns = f"coalesce(size({table}.name), 0)", _optional_columns(cls)
+    required_columns: dict[Any, list[str]] = {}
     sizes: dict[bool, list[str]] = {False: [], True: []}
-    for field in _fields(cls):
-        values, is_later = f"{table}.{field.name}", field.name in later
+    for field in _typed_fields(cls):
+        values, is_later = f"{table}.{field.name}", field.name in optional_columns
         sizes[is_later].append(f"size({values})")
-        item, optional = without_none(item_of(field.type))
+        item, optional = split_optional(item_type(field.type))
         if typing.get_origin(item) is tuple:
             rows = f"flatten({values})"
-            broken = f"{rows} IS NULL OR {_has_invalid_item(rows, item_of(item))}"
-            yield f"({values} IS NOT NULL AND ({broken}))"
+            invalid = f"{rows} IS NULL OR {_has_invalid_item(rows, item_type(item))}"
+            yield f"({values} IS NOT NULL AND ({invalid}))"
         elif not is_scalar(item):
-            for broken in _invalid_conditions(values, field.type):
-                yield f"({values} IS NOT NULL AND {broken})"
+            for invalid in _invalid_conditions(values, field.type):
+                yield f"({values} IS NOT NULL AND {invalid})"
         elif not optional:
-            absent = f"CAST(array() AS array<{ddl_type(item)}>)"
-            values = f"coalesce({values}, {absent})" if is_later else values
-            never_null.setdefault(item, []).append(values)
+            empty_array = f"CAST(array() AS array<{ddl_type(item)}>)"
+            values = f"coalesce({values}, {empty_array})" if is_later else values
+            required_columns.setdefault(item, []).append(values)
     yield f"array_distinct(array({', '.join(sizes[False])})) != array({length})"
     if sizes[True]:
-        # Of none, Spark says null or -1, as it is set.
-        fitting = f"array({length}, 0, -1, CAST(NULL AS int))"
-        yield f"size(array_except(array({', '.join(sizes[True])}), {fitting})) > 0"
-    for item, columns in never_null.items():
+        # The size of a missing column is null or -1, depending on a setting of Spark.
+        allowed_sizes = f"array({length}, 0, -1, CAST(NULL AS int))"
+        yield f"size(array_except(array({', '.join(sizes[True])}), {allowed_sizes})) > 0"
+    for item, columns in required_columns.items():
         yield _has_null(f"concat({', '.join(columns)})", item)
 
 
 def _has_null(values: str, item: Any) -> str:
-    """Return whether an array has a null, without a lambda, which would be slow.
+    """Return the SQL condition that the array `values`, with items of type `item`, has a null.
 
-    Spark returns null for `array_contains` of a missing value in an array with a null.
+    It uses no slow lambda: `array_contains` of a value that the array does not have is null if the
+    array has a null.
     """
     if item is bool:
         values, item = f"CAST({values} AS array<bigint>)", int
@@ -179,55 +184,56 @@ def _has_null(values: str, item: Any) -> str:
 
 
 def _optional_columns(cls: type) -> set[str]:
-    """Return the columns that may be absent; not those of differences, which need each other."""
-    return {*later_columns(cls)} - {*PACKED_AS.values()}
+    """Return the columns that older recordings do not have, except columns of differences."""
+    return {*added_columns(cls)} - {*DIFFERENCE_COLUMNS.values()}
 
 
-def record(cls: type) -> Column:
-    """Return `value`, a line, as a struct of the fields of its class; null for an invalid line.
+def parse_record(cls: type) -> Column:
+    """Return the column that parses `value`, a line, into a struct of a class; null if invalid.
 
-    `line_number` is the number at its end: if the beginning has another number, the line consists
-    of two lines with a hole between them.
-
-    It is one text of SQL: a call into the JVM for each part would take longer than to parse it.
+    A line whose number in the JSON is not `line_number`, the number at its end, is invalid: it
+    consists of two torn lines. The column is built as one text of SQL, because a call into the JVM
+    for each part would take longer than to parse the text.
     """
-    ddl = _with_number(ddl_fields(cls))
-    # In an array, because a lambda is given the parsed line, and a condition would parse again.
-    parsed = f"transform(array({_from_json('value', ddl)}), line -> {_repaired('line', ddl)})"
-    is_sound = _is_sound("line", _any(_invalid_fields("line", cls)))
-    return F.expr(f"get(filter({parsed}, line -> {is_sound}), 0)")
+    ddl = _line_type_ddl(ddl_fields(cls))
+    # In an array, so that a lambda gets the parsed line; each condition would parse it again.
+    parsed = _from_json("value", ddl)
+    reparsed = _reparse_large_numbers("line", ddl)
+    lines = f"transform(array({parsed}), line -> {reparsed})"
+    is_valid = _is_valid_line("line", _join_or(_invalid_fields("line", cls)))
+    return F.expr(f"get(filter({lines}, line -> {is_valid}), 0)")
 
 
-def _with_number(fields: str) -> str:
-    return f"struct<{fields},`line`:int,`{CORRUPT}`:string>"
+def _line_type_ddl(fields: str) -> str:
+    return f"struct<{fields},`line`:int,`{CORRUPT_FIELD}`:string>"
 
 
 def _from_json(value: str, ddl: str) -> str:
-    options = ", ".join(f"'{name}', '{option}'" for name, option in OPTIONS.items())
+    options = ", ".join(f"'{name}', '{option}'" for name, option in JSON_OPTIONS.items())
     return f"from_json({value}, '{ddl}', map({options}))"
 
 
-def _repaired(line: str, ddl: str) -> str:
-    """Return a parsed line, parsed again if it has numbers beyond signed 64 bits."""
-    huge = f"{line}.{CORRUPT} IS NOT NULL AND {is_huge('value')}"
-    return f"IF({huge}, {_from_json(clamp_numbers('value'), ddl)}, {line})"
+def _reparse_large_numbers(line: str, ddl: str) -> str:
+    """Return the SQL that parses a line again if it has numbers above signed 64 bits."""
+    has_large = f"{line}.{CORRUPT_FIELD} IS NOT NULL AND {has_large_number('value')}"
+    return f"IF({has_large}, {_from_json(clamp_large_numbers('value'), ddl)}, {line})"
 
 
-def _is_sound(line: str, is_broken: str) -> str:
-    return f"{line}.{CORRUPT} IS NULL AND {line}.line <=> line_number AND NOT {is_broken}"
+def _is_valid_line(line: str, is_invalid: str) -> str:
+    return f"{line}.{CORRUPT_FIELD} IS NULL AND {line}.line <=> line_number AND NOT {is_invalid}"
 
 
-def with_polls(lines: DataFrame) -> DataFrame:
-    """Return lines with the column `snapshot`: a poll as a struct, null for other lines.
+def with_poll_column(lines: DataFrame) -> DataFrame:
+    """Add the column `snapshot`: a poll as a struct; null for other lines and invalid polls.
 
-    It is built column by column, not in a lambda: Spark compiles these steps, and parses each poll
+    It is computed in several steps instead of a lambda: Spark compiles them, and parses each poll
     once.
     """
-    ddl = _with_number(poll_fields())
+    ddl = _line_type_ddl(poll_fields_ddl())
     steps = (
-        f"IF(whole AND kind = '{POLL}', {_from_json('value', ddl)}, NULL)",
-        _repaired(POLL, ddl),
-        f"IF({_is_sound(POLL, _any(_invalid_poll(POLL)))}, {POLL}, NULL)",
+        f"IF(is_complete AND kind = '{POLL}', {_from_json('value', ddl)}, NULL)",
+        _reparse_large_numbers(POLL, ddl),
+        f"IF({_is_valid_line(POLL, _join_or(_invalid_poll(POLL)))}, {POLL}, NULL)",
     )
     return reduce(lambda rows, step: rows.withColumn(POLL, F.expr(step)), steps, lines)
 
@@ -237,36 +243,36 @@ def _invalid_poll(poll: str) -> Iterator[str]:
     streams, consumers = f"{poll}.streams", f"{poll}.consumers"
     yield f"{streams} IS NULL OR {consumers} IS NULL"
     yield from _invalid_fields(streams, StreamColumns)
-    as_differences = _any(_invalid_fields(consumers, ConsumersAsDifferences))
-    as_they_are = _any(_invalid_fields(consumers, ConsumerColumns))
-    is_packed = f"{consumers}.{_PACKED} IS NOT NULL"
-    yield f"IF({is_packed}, {as_differences}, {as_they_are})"
+    as_differences = _join_or(_invalid_fields(consumers, ConsumersAsDifferences))
+    as_they_are = _join_or(_invalid_fields(consumers, ConsumerColumns))
+    difference_condition = f"{consumers}.{_DIFFERENCE_COLUMN} IS NOT NULL"
+    yield f"IF({difference_condition}, {as_differences}, {as_they_are})"
 
 
-_PACKED = PACKED_AS["ack_floor_stream_seq"]
+_DIFFERENCE_COLUMN = DIFFERENCE_COLUMNS["ack_floor_stream_seq"]
 
 
-def is_packed(consumers: Column) -> Column:
-    """Return whether the five columns of a poll are differences, by one of them."""
-    return consumers[_PACKED].isNotNull()
+def has_differences(consumers: Column) -> Column:
+    """Return whether a poll recorded its five columns of counters and times as differences."""
+    return consumers[_DIFFERENCE_COLUMN].isNotNull()
 
 
-def _any(conditions: Iterable[str]) -> str:
+def _join_or(conditions: Iterable[str]) -> str:
     return f"({' OR '.join(conditions)})"
 
 
-def clamp_numbers(value: str) -> str:
-    """Return a line with numbers beyond signed 64 bits replaced by the largest number."""
-    return f"regexp_replace({value}, r'{_HUGE}', '{2**63 - 1}')"
+def clamp_large_numbers(value: str) -> str:
+    """Return the SQL of a line with numbers above signed 64 bits replaced by 2⁶³ - 1."""
+    return f"regexp_replace({value}, r'{_LARGE_NUMBER}', '{2**63 - 1}')"
 
 
-def is_huge(value: str) -> str:
-    """Return whether a line may have numbers beyond signed 64 bits."""
-    return f"{value} RLIKE r'{_HUGE}'"
+def has_large_number(value: str) -> str:
+    """Return the SQL condition that a line may have numbers above signed 64 bits."""
+    return f"{value} RLIKE r'{_LARGE_NUMBER}'"
 
 
 def class_of(kind: str) -> type:
-    """Return the dataclass of a kind of line."""
+    """Return the dataclass of a kind of line; that of keyframes for an unknown kind."""
     return _CLASSES.get(kind, _Keyframe)
 
 

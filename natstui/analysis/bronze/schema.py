@@ -1,7 +1,7 @@
-"""The types of the model as Spark types, for reading the lines of a recording.
+"""The types of the model as Spark types, to read the lines of a recording.
 
-A type ending in `?` may be null (unknown). All others must be present: Spark does not notice a
-renamed field, so `natstui.analysis.bronze.records` checks each field while reading.
+Values of a type that ends with `?` may be null (unknown); all others are required. Spark does not
+notice a renamed field, so `natstui.analysis.bronze.records` checks each field while reading.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Fields = dict[str, str]
 _SCALARS = {int: "bigint", float: "double", str: "string", bool: "boolean"}
 
 
-def without_none(hint: Any) -> tuple[Any, bool]:
-    """Return a type without None, and whether it included None; object for other unions."""
+def split_optional(hint: Any) -> tuple[Any, bool]:
+    """Return a type without None, and whether it included None; `object` for other unions."""
     if typing.get_origin(hint) not in (typing.Union, types.UnionType):
         return hint, False
     parts = typing.get_args(hint)
@@ -33,8 +33,8 @@ def without_none(hint: Any) -> tuple[Any, bool]:
     return (other_types[0] if len(other_types) == 1 else object), len(other_types) < len(parts)
 
 
-def item_of(hint: Any) -> Any:
-    """Return the type of the items of a tuple; object if they differ."""
+def item_type(hint: Any) -> Any:
+    """Return the type of the items of a tuple; `object` if the items differ in type."""
     items = {part for part in typing.get_args(hint) if part is not Ellipsis}
     return items.pop() if len(items) == 1 else object
 
@@ -45,17 +45,21 @@ def is_scalar(hint: Any) -> bool:
 
 
 def ddl_type(hint: Any) -> str | None:
-    """Return a type as DDL; None without a Spark type."""
+    """Return a Python type as Spark DDL; None if Spark has no type for it."""
     if hint in _SCALARS:
         return _SCALARS[hint]
     origin = typing.get_origin(hint)
     if origin is typing.Literal:
-        return "string" if all(isinstance(a, str) for a in typing.get_args(hint)) else None
+        return (
+            "string"
+            if all(isinstance(argument, str) for argument in typing.get_args(hint))
+            else None
+        )
     if origin is tuple:
-        inner = ddl_type(without_none(item_of(hint))[0])
+        inner = ddl_type(split_optional(item_type(hint))[0])
         return None if inner is None else f"array<{inner}>"
     if origin is dict:
-        inner = ddl_type(without_none(typing.get_args(hint)[1])[0])
+        inner = ddl_type(split_optional(typing.get_args(hint)[1])[0])
         return None if inner is None else f"map<string,{inner}>"
     if isinstance(hint, type) and is_dataclass(hint):
         return f"struct<{ddl_fields(hint)}>"
@@ -63,18 +67,20 @@ def ddl_type(hint: Any) -> str | None:
 
 
 @cache
-def ddl_fields(cls: type, without: tuple[str, ...] = ()) -> str:
-    """Return the fields of a dataclass that have a Spark type, as DDL."""
+def ddl_fields(cls: type, excluded_names: tuple[str, ...] = ()) -> str:
+    """Return the fields of a dataclass as DDL, except excluded and unsupported ones."""
     hints = typing.get_type_hints(cls)
-    types = {field.name: ddl_type(without_none(hints[field.name])[0]) for field in fields(cls)}
-    return ",".join(f"`{n}`:{text}" for n, text in types.items() if text and n not in without)
+    types = {field.name: ddl_type(split_optional(hints[field.name])[0]) for field in fields(cls)}
+    return ",".join(
+        f"`{n}`:{text}" for n, text in types.items() if text and n not in excluded_names
+    )
 
 
 def columns_of(cls: type) -> Fields:
-    """Return column → Spark type of its values, for a table of the model."""
+    """Return column → Spark type of its values; raises TypeError if Spark has no such type."""
     types: Fields = {}
     for name, hint in typing.get_type_hints(cls).items():
-        item_hint, optional = without_none(item_of(hint))
+        item_hint, optional = split_optional(item_type(hint))
         text = ddl_type(item_hint)
         if text is None:
             raise TypeError(f"Spark has no type for the column {cls.__name__}.{name}")
@@ -85,19 +91,19 @@ def columns_of(cls: type) -> Fields:
 STREAM_COLUMNS = columns_of(StreamColumns)
 CONSUMER_COLUMNS = columns_of(ConsumerColumns)
 
-PACKED_AS = DIFFERENCES
-PACKED_CONSUMER_COLUMNS: Fields = {
+DIFFERENCE_COLUMNS = DIFFERENCES
+DIFFERENCE_COLUMN_TYPES: Fields = {
     name: f"{text.removesuffix('?')}?"
     for name, text in columns_of(ConsumersAsDifferences).items()
     if name in DIFFERENCES.values()
 }
-"""Columns of differences that replace those of `PACKED_AS` since version 2."""
+"""Column of differences → its type; version 2 records these instead of the columns of values."""
 
-KINDS = (
+LINE_KINDS = (
     *(kind_of(cls) for cls in typing.get_args(Record) if cls not in NEVER_RECORDED),
     "keyframe",
 )
-"""The known kinds of lines; lines of other kinds are counted and left out.
+"""The known kinds of lines; lines of other kinds are only counted.
 
 A keyframe repeats the state at the start of a segment. Only the configurations in the keyframe of
 the first segment are read.
@@ -105,17 +111,21 @@ the first segment are read.
 
 
 def spark_type(type_text: str) -> str:
-    """Return a type without the mark for "may be null"."""
+    """Return a type without the `?` for "may be null"."""
     return type_text.removesuffix("?")
 
 
-def columns(fields: Fields) -> str:
-    """Return one array per field as DDL, as in a snapshot."""
-    return "struct<" + ",".join(f"`{n}`:array<{spark_type(t)}>" for n, t in fields.items()) + ">"
+def array_columns_ddl(fields: Fields) -> str:
+    """Return a struct with an array per field as DDL, as a snapshot has its columns."""
+    return (
+        "struct<"
+        + ",".join(f"`{n}`:array<{spark_type(type_text)}>" for n, type_text in fields.items())
+        + ">"
+    )
 
 
-def poll_fields() -> str:
-    """Return the fields of a poll as DDL, with plain columns and those of differences."""
-    about = ddl_fields(Snapshot, ("streams", "consumers"))
-    consumers = columns(CONSUMER_COLUMNS | PACKED_CONSUMER_COLUMNS)
-    return f"{about},`streams`:{columns(STREAM_COLUMNS)},`consumers`:{consumers}"
+def poll_fields_ddl() -> str:
+    """Return the fields of a poll as DDL, with the columns of values and of differences."""
+    poll_ddl = ddl_fields(Snapshot, ("streams", "consumers"))
+    consumers = array_columns_ddl(CONSUMER_COLUMNS | DIFFERENCE_COLUMN_TYPES)
+    return f"{poll_ddl},`streams`:{array_columns_ddl(STREAM_COLUMNS)},`consumers`:{consumers}"

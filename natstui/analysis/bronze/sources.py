@@ -19,13 +19,13 @@ from natstui.analysis.bronze.schema import SCHEMA_VERSIONS
 from natstui.analysis.folders import escape_glob, unescape_glob
 from natstui.errors import AnalysisError
 
-SHOWN_OF_HEADER = (
+REPORTED_HEADER_FIELDS = (
     "cluster", "target", "account", "server_name", "server_version", "natstui_version",
     "interval_s", "payloads", "redacted", "dropped",
 )  # fmt: skip
-"""Fields of session.json that are shown in a report."""
-_HERE = re.compile(r"file:(?://)?(/.*)", re.DOTALL)
-_GENERATED = re.compile(r"N[A-Z2-7]{55}")
+"""Fields of session.json that a report shows."""
+_LOCAL_URL = re.compile(r"file:(?://)?(/.*)", re.DOTALL)
+_GENERATED_NAME = re.compile(r"N[A-Z2-7]{55}")
 """Pattern of a generated server name, which differs after each start."""
 
 
@@ -40,28 +40,33 @@ class Source:
     server: str
     """Name of the recorded cluster, or of a server without one; empty if unknown."""
     header: dict[str, Any] = field(default_factory=dict, compare=False)
-    """The fields `SHOWN_OF_HEADER` of its session.json that are present."""
+    """The fields `REPORTED_HEADER_FIELDS` that its session.json has."""
 
     @property
     def system(self) -> tuple[str, str]:
-        """Return cluster or server and account: sessions are compared within the same system."""
-        named = "" if _GENERATED.fullmatch(self.server) else self.server
-        return named or str(self.header.get("target", "")), str(self.header.get("account", ""))
+        """Return cluster or server, and account; only sessions of one system are compared."""
+        server_name = "" if _GENERATED_NAME.fullmatch(self.server) else self.server
+        return server_name or str(self.header.get("target", "")), str(
+            self.header.get("account", "")
+        )
 
     @property
     def path(self) -> Path | None:
-        """Return its local path; None for a remote folder."""
-        match = _HERE.fullmatch(self.folder)
+        """Return the local path of its folder; None for a remote folder."""
+        match = _LOCAL_URL.fullmatch(self.folder)
         return Path(unescape_glob(match[1])) if match else None
 
 
 def find_sources(spark: SparkSession, patterns: list[str]) -> list[Source]:
-    """Return the sessions that match patterns; raises AnalysisError without any.
+    """Return the sessions that match patterns, sorted by folder.
 
-    A pattern is a session folder or a glob of folders, as a path or as a URL for Hadoop.
+    A pattern is a session folder or a glob of folders, as a path or as a URL for Hadoop. Raises
+    AnalysisError if nothing matches, two folders have the same name, or a header is invalid.
     """
-    headers = (header for pattern in patterns for header in _headers(spark, pattern.rstrip("/")))
-    sources = {_source(folder, text) for folder, text in headers}
+    headers = (
+        header for pattern in patterns for header in _read_headers(spark, pattern.rstrip("/"))
+    )
+    sources = {_parse_source(folder, text) for folder, text in headers}
     if not sources:
         raise AnalysisError(f"no recorded session matches {', '.join(patterns)}")
     by_name: dict[str, Source] = {}
@@ -75,11 +80,11 @@ def find_sources(spark: SparkSession, patterns: list[str]) -> list[Source]:
     return list(by_name.values())
 
 
-def _headers(spark: SparkSession, pattern: str) -> Iterator[tuple[str, str]]:
+def _read_headers(spark: SparkSession, pattern: str) -> Iterator[tuple[str, str]]:
     """Yield the URLs of matching folders, each with the text of its header."""
-    if pattern.startswith("/") and reads_here(spark):
-        # A query of Spark takes longer than to read all of them.
-        for path in map(Path, glob.glob(f"{_as_glob(pattern)}/session.json")):
+    if pattern.startswith("/") and can_read_local_files(spark):
+        # Faster than a query of Spark.
+        for path in map(Path, glob.glob(f"{_to_python_glob(pattern)}/session.json")):
             yield f"file:{path.parent}", path.read_text("utf-8", "replace")
         return
     try:
@@ -93,17 +98,17 @@ def _headers(spark: SparkSession, pattern: str) -> Iterator[tuple[str, str]]:
         yield unquote(row["path"]).rpartition("/")[0], row["value"]
 
 
-def reads_here(spark: SparkSession) -> bool:
-    """Return whether Spark can read local files of this machine; a Connect server may not."""
+def can_read_local_files(spark: SparkSession) -> bool:
+    """Return whether Spark can read files of this machine; False over Spark Connect."""
     return getattr(spark, "_jsc", None) is not None
 
 
-def _as_glob(pattern: str) -> str:
+def _to_python_glob(pattern: str) -> str:
     """Return a Hadoop glob as a Python glob, which has no alternatives in braces."""
     return re.sub(r"\\(.)", lambda match: glob.escape(match[1]), pattern)
 
 
-def _source(folder: str, header_text: str) -> Source:
+def _parse_source(folder: str, header_text: str) -> Source:
     session = folder.rpartition("/")[2]
     try:
         header = json.loads(header_text)
@@ -116,6 +121,8 @@ def _source(folder: str, header_text: str) -> Source:
             f"session {session} has schema version {version}; this natstui reads {versions_text}"
         )
     server = header.get("cluster") or header.get("server_name")
-    shown = {name: header[name] for name in SHOWN_OF_HEADER if header.get(name) is not None}
+    reported_fields = {
+        name: header[name] for name in REPORTED_HEADER_FIELDS if header.get(name) is not None
+    }
     server_text = server if isinstance(server, str) else ""
-    return Source(session, escape_glob(folder), server_text, shown)
+    return Source(session, escape_glob(folder), server_text, reported_fields)

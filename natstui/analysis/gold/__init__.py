@@ -1,4 +1,4 @@
-"""Gold: the answers; a file each has tables, queries, findings and the place in the report.
+"""The gold layer: each file has tables with their queries, findings and sections of the report.
 
-`build` finds and computes the answers; `answer` has their type.
+`build` finds and computes the tables; `gold_table` has their type.
 """

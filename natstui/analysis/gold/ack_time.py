@@ -1,19 +1,19 @@
-"""Answer: the times from delivery to ack of the acks sampled by the server."""
+"""Table of the times from delivery to ack, from the acks that the server samples."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer
 from natstui.analysis.gold.bench import merge_histograms
+from natstui.analysis.gold.gold_table import GoldTable
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import ACK_TIME as SILVER
 from natstui.analysis.tables import SESSION, Table, columns
 from natstui.model.bench.latency import PERCENTILES, SAMPLED_PERCENTILES
 
-_NAMES = ["session", "stream", "consumer"]
+_KEY_COLUMNS = ["session", "stream", "consumer"]
 ACK_TIME = Table(
     "ack_time_summary",
     "Times from delivery to acknowledgement of each consumer with a sample frequency.",
@@ -32,21 +32,21 @@ ACK_TIME = Table(
 )  # fmt: skip
 
 
-def ack_time(silver: Silver) -> DataFrame:
+def compute_ack_time(silver: Silver) -> DataFrame:
     """Return `ack_time_summary`: one row per consumer name, from its sampled acks."""
-    times = merge_histograms(silver.ack_time.where(F.col("latencies_count") > 0), _NAMES)
-    counts = silver.ack_time.groupBy(*_NAMES).agg(
+    times = merge_histograms(silver.ack_time.where(F.col("latencies_count") > 0), _KEY_COLUMNS)
+    counts = silver.ack_time.groupBy(*_KEY_COLUMNS).agg(
         *(F.sum(name).alias(name) for name in ("repeated_count", "left_out_count"))
     )
-    rows = times.join(counts, _NAMES)
-    return ACK_TIME.contract(rows.withColumnRenamed("latencies_count", "samples_count"))
+    rows = times.join(counts, _KEY_COLUMNS)
+    return ACK_TIME.conform(rows.withColumnRenamed("latencies_count", "samples_count"))
 
 
-PLACE = 110
-ANSWERS = (
-    Answer(
+REPORT_POSITION = 110
+GOLD_TABLES = (
+    GoldTable(
         ACK_TIME,
-        lambda inputs: ack_time(inputs.silver),
+        lambda inputs: compute_ack_time(inputs.silver),
         section=Section(
             "Time to acknowledge",
             ("session", "stream", "consumer", "samples_count",
@@ -56,6 +56,6 @@ ANSWERS = (
             optional=True,
         ),
         sorted_by=("-p99_us",),
-        made_of=(SILVER,),
+        source_tables=(SILVER,),
     ),
 )  # fmt: skip

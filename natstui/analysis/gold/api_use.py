@@ -1,13 +1,13 @@
-"""Answer: the requests to the JetStream API over time, and its error replies."""
+"""Table of the requests to the JetStream API over time, and of its error replies."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer
-from natstui.analysis.gold.rates import bucket_start
+from natstui.analysis.gold.gold_table import GoldTable
+from natstui.analysis.gold.rates import bucket_start, increase_since_last_poll
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, Table, columns
@@ -26,12 +26,12 @@ API_USE = Table(
 )
 
 
-def api_use(silver: Silver, thresholds: Thresholds) -> DataFrame:
+def compute_api_use(silver: Silver, thresholds: Thresholds) -> DataFrame:
     """Return `api_use`: one row per session and interval, from its polls."""
     polls = silver.poll.where(F.col("api_errors_count").isNotNull()).withColumns(
         {
-            "more_requests": since_last_poll("api_requests_count"),
-            "more_errors": since_last_poll("api_errors_count"),
+            "more_requests": increase_since_last_poll("api_requests_count"),
+            "more_errors": increase_since_last_poll("api_errors_count"),
             "bucket_at_us": bucket_start("at_us", thresholds.bucket_us),
         }
     )
@@ -40,30 +40,20 @@ def api_use(silver: Silver, thresholds: Thresholds) -> DataFrame:
         F.sum("more_errors").alias("errors_count"),
         F.median("api_rtt_us").alias("rtt_median_us"),
     )
-    return API_USE.contract(rows)
+    return API_USE.conform(rows)
 
 
-def since_last_poll(name: str) -> Column:
-    """Return the growth of a counter of the account since the previous poll.
-
-    A counter that decreases has restarted from 0, with the server or with another meta leader.
-    """
-    order = Window.partitionBy("session").orderBy("mono_us")
-    value, previous = F.col(name), F.lag(name).over(order)
-    return F.coalesce(F.when(value < previous, value).otherwise(value - previous), F.lit(0))
-
-
-PLACE = 125
-ANSWERS = (
-    Answer(
+REPORT_POSITION = 125
+GOLD_TABLES = (
+    GoldTable(
         API_USE,
-        lambda inputs: api_use(inputs.silver, inputs.thresholds),
+        lambda inputs: compute_api_use(inputs.silver, inputs.thresholds),
         section=Section(
             "API over time, most errors first",
             ("session", "bucket_at_us", "requests_count", "errors_count", "rtt_median_us"),
             "The use of the API was not recorded.",
         ),
         sorted_by=("-errors_count", "session", "bucket_at_us"),
-        most_rows_count=50,
+        max_rows_count=50,
     ),
 )

@@ -1,4 +1,4 @@
-"""Answer 5: periods in which polls, the API, leaders or replicas were missing or slow."""
+"""Table of the periods in which polls, the API, leaders or replicas were missing or slow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding, time_text
+from natstui.analysis.gold.gold_table import (
+    GoldTable,
+    build_findings,
+    consumer_text,
+    count_text,
+    duration_text,
+)
 from natstui.analysis.gold.rates import bucket_start
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
@@ -32,30 +38,33 @@ AVAILABILITY = Table(
     key=("session", "kind", "stream", "consumer", "start_at_us", "detail"),
 )  # fmt: skip
 
-UNREACHABLE_POLLS = 3
-"""Maximum polls between two with the same unreachable leader: each poll reads only some rows."""
+MAX_POLLS_BETWEEN_UNREACHABLE = 3
+"""Maximum polls from an unreachable leader to its next one in the same period.
+
+It is more than 1, because a poll may read only some of the rows.
+"""
 
 
-def availability(silver: Silver, thresholds: Thresholds) -> DataFrame:
-    """Return `availability`: one row per period or moment, from polls, events and samples."""
+def compute_availability(silver: Silver, thresholds: Thresholds) -> DataFrame:
+    """Return `availability`: one row per period, or event without a duration."""
     parts = (
-        _gaps(silver.poll),
+        _poll_gaps(silver.poll),
         _clock_steps(silver.poll),
-        _unreachable(silver.poll),
-        _stretches(silver.event, "unavailable", F.col("kind") == "restored"),
+        _unreachable_periods(silver.poll),
+        _event_periods(silver.event, "unavailable", F.col("kind") == "restored"),
         _connection_gaps(silver.event),
-        _slow(silver.poll, thresholds),
+        _slow_buckets(silver.poll, thresholds),
         _leader_changes(silver),
-        _samples(silver),
+        _replica_periods(silver),
     )
     rows = parts[0]
     for part in parts[1:]:
         rows = rows.unionAll(part)
     duration = (F.col("end_at_us") - F.col("start_at_us")) / 1e6
-    return AVAILABILITY.contract(rows.withColumn("duration_s", duration))
+    return AVAILABILITY.conform(rows.withColumn("duration_s", duration))
 
 
-def _row(
+def _availability_columns(
     kind: str | Column,
     start: Column,
     end: Column | None,
@@ -78,20 +87,22 @@ def _row(
 
 
 def is_gap() -> Column:
-    """Return whether polling stopped before a poll, and the polls are not merely unreadable."""
+    """Return whether polling stopped before a poll; false if unreadable polls explain this."""
     lost_count = F.coalesce("lost_before_count", F.lit(0)).cast("double")
-    # So many polls can have been among the records that cannot be read, or half of them.
+    # The pause is at most twice as long as the unreadable records, if they were polls.
     is_unreadable = (lost_count > 0) & (
         F.col("gap_before_us") <= 2 * (lost_count + 1) * F.col("interval_us")
     )
     return F.col("gap_before_us").isNotNull() & ~is_unreadable
 
 
-def _gaps(poll: DataFrame) -> DataFrame:
+def _poll_gaps(poll: DataFrame) -> DataFrame:
     rows = poll.where(is_gap()).withColumn("stream", F.lit(None))
     length = F.col("gap_before_us")
     return rows.select(
-        _row("gap", F.col("at_us") - length, F.col("at_us"), length / 1e6, F.lit(None))
+        _availability_columns(
+            "gap", F.col("at_us") - length, F.col("at_us"), length / 1e6, F.lit(None)
+        )
     )
 
 
@@ -100,11 +111,11 @@ def _clock_steps(poll: DataFrame) -> DataFrame:
     step_s = F.col("clock_step_us") / 1e6
     direction = F.when(step_s > 0, "forward").otherwise("back")
     detail = F.format_string("the clock was set %s by %.1f s", direction, F.abs(step_s))
-    return rows.select(_row("clock_step", F.col("at_us"), None, step_s, detail))
+    return rows.select(_availability_columns("clock_step", F.col("at_us"), None, step_s, detail))
 
 
-def _unreachable(poll: DataFrame) -> DataFrame:
-    """Return the periods in which a leader did not reply to the server, from polls."""
+def _unreachable_periods(poll: DataFrame) -> DataFrame:
+    """Return the periods in which the leader of a stream or consumer did not reply."""
     order = Window.partitionBy("session").orderBy("mono_us")
     polls = poll.withColumns(
         {"number": F.row_number().over(order), "next_at_us": F.lead("at_us").over(order)}
@@ -115,35 +126,37 @@ def _unreachable(poll: DataFrame) -> DataFrame:
     rows = polls.select("session", "number", "at_us", "next_at_us", names)
     rows = rows.withColumns({"stream": F.get("who", F.lit(0)), "consumer": F.get("who", F.lit(1))})
     keys = ["session", "stream", "consumer"]
-    by_name = Window.partitionBy(*keys).orderBy("number")
-    is_apart = F.col("number") - F.lag("number").over(by_name) > UNREACHABLE_POLLS
+    by_asset = Window.partitionBy(*keys).orderBy("number")
+    is_apart = F.col("number") - F.lag("number").over(by_asset) > MAX_POLLS_BETWEEN_UNREACHABLE
     rows = rows.withColumn("begins", F.coalesce(is_apart, F.lit(True)).cast("int"))
-    rows = rows.withColumn("run", F.sum("begins").over(by_name))
+    rows = rows.withColumn("run", F.sum("begins").over(by_asset))
     runs = rows.groupBy(*keys, "run").agg(
         F.min("at_us").alias("start"),
         F.max(F.coalesce("next_at_us", "at_us")).alias("end"),
     )
     detail = F.lit("its leader did not reply to the server")
     start, end = F.col("start"), F.col("end")
-    return runs.select(_row("unreachable", start, end, None, detail, F.col("consumer")))
+    return runs.select(
+        _availability_columns("unreachable", start, end, None, detail, F.col("consumer"))
+    )
 
 
-def _stretches(event: DataFrame, kind: str, ends: Column) -> DataFrame:
-    """Return the periods that start with an event of a kind and end with the next `ends`."""
+def _event_periods(event: DataFrame, kind: str, is_end: Column) -> DataFrame:
+    """Return the periods from an event of a kind to the next event for which `is_end` is true."""
     is_start = F.col("kind") == kind
-    rows = event.where(is_start | ends)
+    rows = event.where(is_start | is_end)
     order = Window.partitionBy("session", "what").orderBy("at_us")
     later_rows = order.rowsBetween(1, Window.unboundedFollowing)
-    end = F.min(F.when(ends, F.col("at_us"))).over(later_rows)
+    end = F.min(F.when(is_end, F.col("at_us"))).over(later_rows)
     rows = rows.withColumns({"end": end, "was": F.lag("kind").over(order)})
     is_first = is_start & ~F.coalesce(F.col("was") == kind, F.lit(False))
     rows = rows.where(is_first).withColumn("stream", F.lit(None))
     detail = F.concat_ws(": ", "what", "text")
-    return rows.select(_row(kind, F.col("at_us"), F.col("end"), None, detail))
+    return rows.select(_availability_columns(kind, F.col("at_us"), F.col("end"), None, detail))
 
 
 def _connection_gaps(event: DataFrame) -> DataFrame:
-    """Return the periods without a connection, except those after a link was closed on purpose."""
+    """Return the periods without a connection, except after a link that was closed on purpose."""
     links = event.where((F.col("kind") == "link_changed") & ~F.col("what").eqNullSafe("closed"))
     is_connected = F.col("state") == "connected"
     links = links.withColumns({"state": F.col("what"), "what": F.lit("link")})
@@ -153,11 +166,11 @@ def _connection_gaps(event: DataFrame) -> DataFrame:
     # Before the first connection nothing was lost.
     links = links.where((F.col("at_us") > F.col("first_at_us")) | is_connected).drop("first_at_us")
     links = links.where((F.col("state") != "connecting") | is_connected)
-    return _stretches(links, "disconnected", F.col("kind") == "connected")
+    return _event_periods(links, "disconnected", F.col("kind") == "connected")
 
 
-def _slow(poll: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return the buckets whose median round trip is much longer than that of the session."""
+def _slow_buckets(poll: DataFrame, thresholds: Thresholds) -> DataFrame:
+    """Return the buckets with a median round trip much longer than the median of the session."""
     rows = poll.where(F.col("api_rtt_us").isNotNull())
     medians = rows.groupBy("session").agg(F.median("api_rtt_us").alias("usual_us"))
     bucket = bucket_start("at_us", thresholds.bucket_us).alias("start")
@@ -167,51 +180,56 @@ def _slow(poll: DataFrame, thresholds: Thresholds) -> DataFrame:
     rows = rows.where(is_slow).withColumn("stream", F.lit(None))
     end = F.col("start") + thresholds.bucket_us
     detail = F.format_string("usual %.0f µs", F.col("usual_us"))
-    return rows.select(_row("api_slow", F.col("start"), end, F.col("median_us"), detail))
+    return rows.select(
+        _availability_columns("api_slow", F.col("start"), end, F.col("median_us"), detail)
+    )
 
 
 def _leader_changes(silver: Silver) -> DataFrame:
-    """Return every change of a stream's leader between two samples.
+    """Return the changes of a stream's leader between two samples.
 
-    Streams without replicas have no elections: a restarted server may have another name.
+    Streams without replicas are left out: they have no elections, but a restarted server may have
+    another name.
     """
     previous, leader = F.col("leader_before"), F.col("leader")
     has_changed = previous.isNotNull() & leader.isNotNull() & (previous != leader)
     rows = silver.stream_sample.where(has_changed & (F.col("peers_count") > 0))
     detail = F.concat_ws(" → ", previous, leader)
-    return rows.select(_row("leader_change", F.col("at_us"), None, None, detail))
+    return rows.select(_availability_columns("leader_change", F.col("at_us"), None, None, detail))
 
 
-def _samples(silver: Silver) -> DataFrame:
+def _replica_periods(silver: Silver) -> DataFrame:
     """Return the periods in which a stream had no leader, or a replica was away or lagging."""
     is_lagging = F.col("peer_lag_msgs") > PEER_LAG_MSGS
     is_away = F.col("away_peers_count") > 0
     is_absent = F.col("leader").isNull() & (F.col("peers_count") > 0)
-    trouble = (
+    state = (
         F.when(is_absent, "leader_absent")
         .when(is_away, "replica_away")
         .when(is_lagging, "replica_lag")
     )
-    rows = silver.stream_sample.withColumn("trouble", trouble)
+    rows = silver.stream_sample.withColumn("state", state)
     # Only replicated streams can lose a leader or a replica.
     rows = rows.where(F.col("peers_count") > 0)
     order = Window.partitionBy("series_id").orderBy("mono_us")
-    has_changed = ~F.col("trouble").eqNullSafe(F.lag("trouble").over(order))
+    has_changed = ~F.col("state").eqNullSafe(F.lag("state").over(order))
     rows = rows.withColumn("run", F.sum(has_changed.cast("int")).over(order))
-    runs = rows.where(F.col("trouble").isNotNull())
-    periods = runs.groupBy("series_id", "session", "stream", "run", "trouble").agg(
+    runs = rows.where(F.col("state").isNotNull())
+    periods = runs.groupBy("series_id", "session", "stream", "run", "state").agg(
         F.min("at_us").alias("start"),
         F.max("at_us").alias("end"),
         F.max("peer_lag_msgs").alias("lag_msgs"),
         F.max("away_peers_count").alias("away_count"),
     )
-    lag_text = F.concat(F.lit("up to "), counted(F.col("lag_msgs"), "entry", "entries"))
-    away_text = F.concat(counted(F.col("away_count"), "replica"), F.lit(" not heard of"))
+    lag_text = F.concat(F.lit("up to "), count_text(F.col("lag_msgs"), "entry", "entries"))
+    away_text = F.concat(count_text(F.col("away_count"), "replica"), F.lit(" without contact"))
     detail = F.when(F.col("away_count") > 0, away_text).when(
         F.col("lag_msgs") > PEER_LAG_MSGS, F.concat(lag_text, F.lit(" behind"))
     )
-    entries = F.when(F.col("trouble") == "replica_lag", F.col("lag_msgs"))
-    return periods.select(_row(F.col("trouble"), F.col("start"), F.col("end"), entries, detail))
+    entries = F.when(F.col("state") == "replica_lag", F.col("lag_msgs"))
+    return periods.select(
+        _availability_columns(F.col("state"), F.col("start"), F.col("end"), entries, detail)
+    )
 
 
 _WEIGHTS = {
@@ -228,15 +246,15 @@ _WEIGHTS = {
 }
 
 
-def availability_findings(stretches: DataFrame) -> DataFrame:
-    """Return a finding for each period or moment."""
+def find_availability_problems(periods: DataFrame) -> DataFrame:
+    """Return a finding for each row of `availability`."""
     weights = F.create_map(*(F.lit(x) for pair in _WEIGHTS.items() for x in pair))
     duration_weight = F.least(F.coalesce("duration_s", F.lit(0.0)) / 60, F.lit(10.0))
     has_duration = F.col("duration_s").isNotNull()
-    duration_text = F.when(
-        has_duration, F.concat(F.lit(" for "), time_text("duration_s"))
+    for_duration = F.when(
+        has_duration, F.concat(F.lit(" for "), duration_text("duration_s"))
     ).otherwise("")
-    sentence = F.concat(F.replace("kind", F.lit("_"), F.lit(" ")), duration_text)
+    sentence = F.concat(F.replace("kind", F.lit("_"), F.lit(" ")), for_duration)
     is_step = F.col("kind") == "clock_step"
     evidence = F.when(is_step, "all times are shown as if the clock had not been set").otherwise(
         F.coalesce("detail", F.lit(""))
@@ -244,15 +262,15 @@ def availability_findings(stretches: DataFrame) -> DataFrame:
     texts = (F.when(is_step, F.col("detail")).otherwise(sentence), evidence)
     subject = F.coalesce(F.nullif(consumer_text(), F.lit("")), F.lit("monitoring"))
     weight = weights[F.col("kind")] + duration_weight
-    return finding(stretches, "availability", subject, weight, texts, F.col("kind"))
+    return build_findings(periods, "availability", subject, weight, texts, F.col("kind"))
 
 
-PLACE = 120
-ANSWERS = (
-    Answer(
+REPORT_POSITION = 120
+GOLD_TABLES = (
+    GoldTable(
         AVAILABILITY,
-        lambda inputs: availability(inputs.silver, inputs.thresholds),
-        findings=(availability_findings,),
+        lambda inputs: compute_availability(inputs.silver, inputs.thresholds),
+        findings=(find_availability_problems,),
         section=Section(
             "Availability",
             ("session", "kind", "stream", "consumer", "start_at_us", "duration_s", "detail"),

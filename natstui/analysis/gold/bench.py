@@ -1,12 +1,12 @@
-"""Answer 7: throughput and latency of benchmarks, their message accounts, and their knee."""
+"""Tables of benchmarks: throughput, latency, message accounts, and latency by load."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.defaults import LEAST_RISE_RATIO, USUAL_LEVEL
-from natstui.analysis.gold.answer import Answer, counted, finding
+from natstui.analysis.defaults import FIRST_STEADY_LEVEL, MIN_LOAD_RATIO
+from natstui.analysis.gold.gold_table import GoldTable, build_findings, count_text
 from natstui.analysis.gold.rates import SECOND_US, bucket_start
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
@@ -14,23 +14,23 @@ from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY
 from natstui.analysis.tables import SESSION, Table, columns
 from natstui.model.bench.latency import PERCENTILES, SHOWN_PERCENTILES
 
-STEADY_SHARE = 0.9
-_LONGEST_US = 31 * 86_400 * SECOND_US
-"""Maximum length of a run: longer ones are from damaged times, and have a row per second."""
-COUNTERS = {
+MIN_STEADY_SHARE = 0.9
+_MAX_RUN_US = 31 * 86_400 * SECOND_US
+"""Maximum length of a run: a longer one has damaged times, and would have a row per second."""
+COLUMN_BY_COUNTER = {
     "sent": "sent_msgs",
     "acked": "acked_msgs",
     "received": "received_msgs",
     "acks_sent": "acks_sent_msgs",
 }
 
-RUN = columns(SESSION, ("run_id", "string", "The benchmark run"))
+RUN_COLUMNS = columns(SESSION, ("run_id", "string", "The benchmark run"))
 RUN_NAMES = ["session", "run_id"]
 
 BENCH_STEADY = Table(
     "bench_steady",
     "The steady part of a run, for each role and counter.",
-    RUN
+    RUN_COLUMNS
     + columns(
         ("role", "string", "Role of the workers"),
         ("counter", "string", "Counter: sent, acked, received or acks_sent"),
@@ -43,12 +43,12 @@ BENCH_STEADY = Table(
 )
 
 
-def slots(silver: Silver) -> DataFrame:
-    """Return one row per run, role, worker, counter and slot (second), with its messages."""
+def messages_per_second(silver: Silver) -> DataFrame:
+    """Return the number of messages per run, role, worker, counter and second (`slot_at_us`)."""
     pairs = F.array(
         *(
             F.struct(F.lit(name).alias("counter"), F.col(column).alias("msgs"))
-            for name, column in COUNTERS.items()
+            for name, column in COLUMN_BY_COUNTER.items()
         )
     )
     second = bucket_start("at_us", SECOND_US)
@@ -59,24 +59,24 @@ def slots(silver: Silver) -> DataFrame:
     return rows.groupBy(*keys).agg(F.sum("msgs").alias("msgs"))
 
 
-def bench_steady(slotted: DataFrame) -> DataFrame:
-    """Return `bench_steady`: one row per run, role and counter, from messages per second."""
+def compute_bench_steady(bench_seconds: DataFrame) -> DataFrame:
+    """Return `bench_steady`: one row per run, role and counter; from `messages_per_second`."""
     keys = [*RUN_NAMES, "role", "counter"]
-    totals = slotted.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
+    totals = bench_seconds.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
     totals = totals.where(F.col("msgs") > 0)
     medians = totals.groupBy(*keys).agg(
         F.median("msgs").alias("usual"), F.min("slot_at_us").alias("first_at_us")
     )
     steady_slots = totals.join(F.broadcast(medians), keys).where(
-        F.col("msgs") >= STEADY_SHARE * F.col("usual")
+        F.col("msgs") >= MIN_STEADY_SHARE * F.col("usual")
     )
     rows = steady_slots.groupBy(*keys).agg(
         F.min("slot_at_us").alias("start_at_us"),
         (F.max("slot_at_us") + 1_000_000).alias("end_at_us"),
         F.min("first_at_us").alias("first_at_us"),
     )
-    rows = rows.where(F.col("end_at_us") - F.col("start_at_us") <= _LONGEST_US)
-    return BENCH_STEADY.contract(
+    rows = rows.where(F.col("end_at_us") - F.col("start_at_us") <= _MAX_RUN_US)
+    return BENCH_STEADY.conform(
         rows.withColumns(
             {
                 "duration_s": (F.col("end_at_us") - F.col("start_at_us")) / 1e6,
@@ -89,7 +89,7 @@ def bench_steady(slotted: DataFrame) -> DataFrame:
 BENCH_THROUGHPUT = Table(
     "bench_throughput",
     "Messages per second in the steady part, per worker and per role (worker_id is null).",
-    RUN
+    RUN_COLUMNS
     + columns(
         ("role", "string", "Role of the workers"),
         ("worker_id", "bigint", "Number of the worker; null: all workers of the role"),
@@ -112,13 +112,13 @@ BENCH_THROUGHPUT = Table(
 )
 
 
-def bench_throughput(slotted: DataFrame, steady: DataFrame) -> DataFrame:
+def compute_bench_throughput(bench_seconds: DataFrame, steady_rows: DataFrame) -> DataFrame:
     """Return `bench_throughput`: one row per run, role, counter and worker, or all workers.
 
     A second without a report counts as 0.
     """
     keys = [*RUN_NAMES, "role", "counter"]
-    workers = _with_missing_seconds(slotted, steady, [*keys, "worker_id"])
+    workers = _with_missing_seconds(bench_seconds, steady_rows, [*keys, "worker_id"])
     totals = workers.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
     totals = totals.withColumn("worker_id", F.lit(None).cast("bigint"))
     all_rows = workers.select(*keys, "worker_id", "slot_at_us", "msgs").unionByName(totals)
@@ -126,26 +126,28 @@ def bench_throughput(slotted: DataFrame, steady: DataFrame) -> DataFrame:
         F.count("*").alias("seconds_count"),
         F.sum("msgs").alias("total_msgs"),
         F.avg("msgs").alias("mean_per_s"),
-        *(_quantile(percent).alias(f"p{percent}_per_s") for percent in (5, 50, 95)),
+        *(_percentile(percent).alias(f"p{percent}_per_s") for percent in (5, 50, 95)),
         F.max("msgs").alias("max_per_s"),
         F.min("msgs").alias("min_per_s"),
     )
-    return BENCH_THROUGHPUT.contract(_with_fairness(rows, keys))
+    return BENCH_THROUGHPUT.conform(_with_fairness(rows, keys))
 
 
-def _with_missing_seconds(slotted: DataFrame, steady: DataFrame, keys: list[str]) -> DataFrame:
+def _with_missing_seconds(
+    bench_seconds: DataFrame, steady_rows: DataFrame, keys: list[str]
+) -> DataFrame:
     """Return one row per worker and second of the steady part, with 0 for missing seconds."""
     seconds = F.sequence(
         F.col("start_at_us"), F.col("end_at_us") - 1_000_000, F.lit(1_000_000).cast("bigint")
     )
-    workers = slotted.select(*keys).distinct()
-    grid = workers.join(F.broadcast(steady), [k for k in keys if k != "worker_id"])
+    workers = bench_seconds.select(*keys).distinct()
+    grid = workers.join(F.broadcast(steady_rows), [k for k in keys if k != "worker_id"])
     grid = grid.select(*keys, F.explode(seconds).alias("slot_at_us"))
-    rows = grid.join(slotted, [*keys, "slot_at_us"], "left")
+    rows = grid.join(bench_seconds, [*keys, "slot_at_us"], "left")
     return rows.withColumn("msgs", F.coalesce("msgs", F.lit(0)))
 
 
-def _quantile(percent: int) -> Column:
+def _percentile(percent: int) -> Column:
     return F.percentile("msgs", percent / 100)
 
 
@@ -162,7 +164,7 @@ def _with_fairness(rows: DataFrame, keys: list[str]) -> DataFrame:
     return rows.withColumn("fairness_ratio", F.when(is_total, F.col("fairness")))
 
 
-MEASURED = columns(
+LATENCY_COLUMNS = columns(
     ("metric", "string", "Kind of latency: ack, e2e, store, rtt or response"),
     (
         "corrected",
@@ -174,8 +176,8 @@ MEASURED = columns(
 BENCH_LATENCY_SUMMARY = Table(
     "bench_latency_summary",
     "Latency percentiles of each run, all workers merged, start-up phases left out.",
-    RUN
-    + MEASURED
+    RUN_COLUMNS
+    + LATENCY_COLUMNS
     + columns(
         ("latencies_count", "bigint", "Latencies measured"),
         ("mean_us", "double", "Mean"),
@@ -186,38 +188,40 @@ BENCH_LATENCY_SUMMARY = Table(
     key=(*RUN_NAMES, "metric", "corrected"),
 )  # fmt: skip
 
-BEFORE_MEASURING = ("starting", "warmup", "ramp")
+PHASES_BEFORE_MEASURING = ("starting", "warmup", "ramp")
 
 
-def bench_latency_summary(silver: Silver) -> DataFrame:
+def compute_bench_latency_summary(silver: Silver) -> DataFrame:
     """Return `bench_latency_summary`: one row per run and kind of latency."""
     keys = [*RUN_NAMES, "metric", "corrected"]
-    is_before_measuring = F.coalesce(F.col("phase").isin(*BEFORE_MEASURING), F.lit(False))
-    return BENCH_LATENCY_SUMMARY.contract(
+    is_before_measuring = F.coalesce(F.col("phase").isin(*PHASES_BEFORE_MEASURING), F.lit(False))
+    return BENCH_LATENCY_SUMMARY.conform(
         merge_histograms(silver.bench_latency.where(~is_before_measuring), keys)
     )
 
 
 def merge_histograms(rows: DataFrame, keys: list[str]) -> DataFrame:
-    """Return count, mean, max and percentiles (µs) of histograms merged by `keys`."""
+    """Return count, mean, max and percentiles (µs) of the latency buckets in `rows` by `keys`."""
     buckets = rows.groupBy(*keys, "latency_ns").agg(F.sum("latencies_count").alias("n"))
     total = F.sum("n").over(Window.partitionBy(*keys))
-    ordered = Window.partitionBy(*keys).orderBy("latency_ns")
-    so_far = ordered.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    latency_order = Window.partitionBy(*keys).orderBy("latency_ns")
+    so_far = latency_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     ranked = buckets.withColumns({"total": total, "seen": F.sum("n").over(so_far)})
     latency_us = F.col("latency_ns") / 1e3
     return ranked.groupBy(*keys).agg(
         F.sum("n").alias("latencies_count"),
         (F.sum(latency_us * F.col("n")) / F.sum("n")).alias("mean_us"),
         *(
-            F.min(F.when(F.col("seen") >= _rank(percent), latency_us)).alias(f"{name}_us")
+            F.min(F.when(F.col("seen") >= _rank_of_percentile(percent), latency_us)).alias(
+                f"{name}_us"
+            )
             for name, percent in PERCENTILES.items()
         ),
         F.max(latency_us).alias("max_us"),
     )
 
 
-def _rank(percent: float) -> Column:
+def _rank_of_percentile(percent: float) -> Column:
     # Rounded first: 0.99 × 200 must be 198 and not 198.00000000000003.
     return F.greatest(F.ceil(F.round(F.col("total") * (percent / 100), 6)), F.lit(1))
 
@@ -225,7 +229,7 @@ def _rank(percent: float) -> Column:
 BENCH_ACCOUNT = Table(
     "bench_account",
     "The message account of each run, summed from the workers' reports.",
-    RUN
+    RUN_COLUMNS
     + columns(
         ("title", "string", "Title of the scenario"),
         ("verdict", "string", "Verdict of the benchmark; null if it did not end"),
@@ -250,8 +254,8 @@ BENCH_ACCOUNT = Table(
 )
 
 
-def bench_account(silver: Silver) -> DataFrame:
-    """Return `bench_account`: one row per run; `closes` is whether the benchmark's sums agree."""
+def compute_bench_account(silver: Silver) -> DataFrame:
+    """Return `bench_account`: one row per run, from the reports of its workers and its result."""
     names = [
         "sent_msgs", "acked_msgs", "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs",
         "missed_msgs", "received_msgs", "redelivered_msgs", "duplicate_msgs",
@@ -269,18 +273,18 @@ def bench_account(silver: Silver) -> DataFrame:
     )  # fmt: skip
     rows = sums.join(F.broadcast(results), RUN_NAMES, "left")
     ack_counts = [F.col(name) for name in names[1:5]]
-    answered_msgs = ack_counts[0] + ack_counts[1] + ack_counts[2] + ack_counts[3]
-    unaccounted_msgs = F.when(answered_msgs > 0, F.col("sent_msgs") - answered_msgs)
+    accounted_msgs = ack_counts[0] + ack_counts[1] + ack_counts[2] + ack_counts[3]
+    unaccounted_msgs = F.when(accounted_msgs > 0, F.col("sent_msgs") - accounted_msgs)
     sums_agree = [
         F.col(n) == F.col(f"reported_{n}") for n in ("sent_msgs", "acked_msgs", "received_msgs")
     ]
-    is_counted = F.col("least_msgs") >= 0
-    return BENCH_ACCOUNT.contract(
+    is_valid = F.col("least_msgs") >= 0
+    return BENCH_ACCOUNT.conform(
         rows.withColumns(
             {
                 "unaccounted_msgs": unaccounted_msgs,
                 # No worker counts less than 0: such a report is damaged.
-                "closes": sums_agree[0] & sums_agree[1] & sums_agree[2] & is_counted,
+                "closes": sums_agree[0] & sums_agree[1] & sums_agree[2] & is_valid,
             }
         )
     )
@@ -297,7 +301,7 @@ KNEE_RATIO = 3.0
 BENCH_KNEE = Table(
     "bench_knee",
     "Latency by load, and the load above which latency rises sharply.",
-    RUN
+    RUN_COLUMNS
     + columns(
         (
             "metric",
@@ -317,9 +321,9 @@ BENCH_KNEE = Table(
 )
 
 
-def bench_knee(silver: Silver, slotted: DataFrame) -> DataFrame:
-    """Return `bench_knee`: one row per run, metric and level of messages sent per second."""
-    sent_slots = slotted.where(F.col("counter") == "sent").groupBy(*RUN_NAMES, "slot_at_us")
+def compute_bench_knee(silver: Silver, bench_seconds: DataFrame) -> DataFrame:
+    """Return `bench_knee`: one row per run, metric and load level (messages sent per second)."""
+    sent_slots = bench_seconds.where(F.col("counter") == "sent").groupBy(*RUN_NAMES, "slot_at_us")
     load = sent_slots.agg(F.sum("msgs").alias("load")).where(F.col("load") > 0)
     order = Window.partitionBy(*RUN_NAMES).orderBy("load", "slot_at_us")
     load = load.withColumn("level", F.ntile(LEVELS_COUNT).over(order))
@@ -327,30 +331,32 @@ def bench_knee(silver: Silver, slotted: DataFrame) -> DataFrame:
     rows = silver.bench_latency.where("corrected").withColumn("slot_at_us", second)
     rows = rows.join(F.broadcast(load), [*RUN_NAMES, "slot_at_us"])
     keys = [*RUN_NAMES, "metric", "level"]
-    levels = merge_histograms(rows, keys).select(*keys, "p99_us")
+    p99_rows = merge_histograms(rows, keys).select(*keys, "p99_us")
     loads = load.groupBy(*RUN_NAMES, "level").agg(F.avg("load").alias("load_per_s"))
-    levels = levels.join(F.broadcast(loads), [*RUN_NAMES, "level"])
+    p99_rows = p99_rows.join(F.broadcast(loads), [*RUN_NAMES, "level"])
     lowest_p99 = F.min("p99_us").over(Window.partitionBy(*RUN_NAMES, "metric"))
-    return BENCH_KNEE.contract(levels.withColumn("least", lowest_p99).withColumn("knee", _knee()))
+    return BENCH_KNEE.conform(
+        p99_rows.withColumn("least", lowest_p99).withColumn("knee", _is_knee())
+    )
 
 
-def _knee() -> Column:
-    """Return whether a level is the last one before the p99 rises for good."""
-    levels = Window.partitionBy(*RUN_NAMES, "metric")
+def _is_knee() -> Column:
+    """Return whether a level is the last one with a low p99, and higher levels exist."""
+    of_metric = Window.partitionBy(*RUN_NAMES, "metric")
     low_latency_level = F.when(F.col("p99_us") <= KNEE_RATIO * F.col("least"), F.col("level"))
-    last = F.max(low_latency_level).over(levels)
-    has_higher_level = F.max("level").over(levels) > last
-    steady_load = F.when(F.col("level") >= USUAL_LEVEL, F.col("load_per_s"))
-    lowest, highest = F.min(steady_load).over(levels), F.max(steady_load).over(levels)
-    has_load_levels = highest >= LEAST_RISE_RATIO * lowest
+    last = F.max(low_latency_level).over(of_metric)
+    has_higher_level = F.max("level").over(of_metric) > last
+    steady_load = F.when(F.col("level") >= FIRST_STEADY_LEVEL, F.col("load_per_s"))
+    lowest, highest = F.min(steady_load).over(of_metric), F.max(steady_load).over(of_metric)
+    has_load_levels = highest >= MIN_LOAD_RATIO * lowest
     return F.coalesce((F.col("level") == last) & has_higher_level & has_load_levels, F.lit(False))
 
 
-UNBALANCED = "does not add up"
-"""Cause of a finding about a run whose sums contradict each other, without known losses."""
+CONTRADICTION_CAUSE = "does not add up"
+"""Cause of a finding about a run whose sums contradict each other, without lost messages."""
 
 
-def messages_missing(accounts: DataFrame) -> DataFrame:
+def find_incomplete_accounts(accounts: DataFrame) -> DataFrame:
     """Return findings about benchmarks that lost messages, or whose sums contradict each other."""
     lost, unaccounted = F.coalesce("lost_msgs", F.lit(0)), F.coalesce("unaccounted_msgs", F.lit(0))
     is_contradictory = F.col("closes") == F.lit(False)
@@ -359,72 +365,75 @@ def messages_missing(accounts: DataFrame) -> DataFrame:
     weight = F.when(lost > 0, 74).otherwise(58)
     sentence = F.concat_ws(
         ", ",
-        F.when(lost > 0, F.concat(counted(lost, "message"), F.lit(" lost"))),
+        F.when(lost > 0, F.concat(count_text(lost, "message"), F.lit(" lost"))),
         F.when(
-            unaccounted > 0, F.concat(counted(unaccounted, "message"), F.lit(" not accounted for"))
+            unaccounted > 0,
+            F.concat(count_text(unaccounted, "message"), F.lit(" not accounted for")),
         ),
         F.when(
             unaccounted < 0,
-            F.concat(counted(-unaccounted, "message"), F.lit(" acknowledged, but never sent")),
+            F.concat(count_text(-unaccounted, "message"), F.lit(" acknowledged, but never sent")),
         ),
         F.when(is_contradictory, F.lit("its workers' reports do not add up to its result")),
     )
     evidence = F.format_string(
         "%d sent, %d acknowledged, %d received", "sent_msgs", "acked_msgs", "received_msgs"
     )
-    cause = F.when(has_losses, "benchmark").otherwise(UNBALANCED)
+    cause = F.when(has_losses, "benchmark").otherwise(CONTRADICTION_CAUSE)
     title = F.coalesce("title", "run_id")
-    return finding(rows, "benchmark", title, weight, (sentence, evidence), cause)
+    return build_findings(rows, "benchmark", title, weight, (sentence, evidence), cause)
 
 
-def _section(title: str, *names: str) -> Section:
+def _bench_section(title: str, *names: str) -> Section:
     return Section(title, ("session", "run_id", *names), "No benchmark was recorded.", True)
 
 
-PLACE = 160
-ANSWERS = (
-    Answer(
+REPORT_POSITION = 160
+GOLD_TABLES = (
+    GoldTable(
         BENCH_STEADY,
-        lambda inputs: bench_steady(slots(inputs.silver)),
+        lambda inputs: compute_bench_steady(messages_per_second(inputs.silver)),
         sorted_by=("session", "role", "counter"),
-        made_of=(BENCH_INTERVAL,),
+        source_tables=(BENCH_INTERVAL,),
     ),
-    Answer(
+    GoldTable(
         BENCH_THROUGHPUT,
-        lambda inputs: bench_throughput(slots(inputs.silver), inputs.gold("bench_steady")),
-        needs=("bench_steady",),
-        section=_section(
+        lambda inputs: compute_bench_throughput(
+            messages_per_second(inputs.silver), inputs.gold("bench_steady")
+        ),
+        input_names=("bench_steady",),
+        section=_bench_section(
             "Benchmark throughput", "role", "worker_id", "counter", "mean_per_s", "p5_per_s",
             "p50_per_s", "p95_per_s", "fairness_ratio",
         ),
         sorted_by=("session", "run_id", "role", "counter", "worker_id"),
-        made_of=(BENCH_INTERVAL,),
+        source_tables=(BENCH_INTERVAL,),
     ),
-    Answer(
+    GoldTable(
         BENCH_LATENCY_SUMMARY,
-        lambda inputs: bench_latency_summary(inputs.silver),
-        section=_section(
+        lambda inputs: compute_bench_latency_summary(inputs.silver),
+        section=_bench_section(
             "Benchmark latency", "metric", "corrected", "latencies_count",
             *(f"{name}_us" for name in SHOWN_PERCENTILES), "max_us",
         ),
         sorted_by=("session", "run_id", "metric", "corrected"),
-        made_of=(BENCH_LATENCY,),
+        source_tables=(BENCH_LATENCY,),
     ),
-    Answer(
+    GoldTable(
         BENCH_ACCOUNT,
-        lambda inputs: bench_account(inputs.silver),
-        findings=(messages_missing,),
-        section=_section(
+        lambda inputs: compute_bench_account(inputs.silver),
+        findings=(find_incomplete_accounts,),
+        section=_bench_section(
             "Benchmark account", "title", "verdict", "sent_msgs", "acked_msgs", "received_msgs",
             "lost_msgs", "duplicate_msgs", "unaccounted_msgs", "closes",
         ),
         sorted_by=("session",),
-        made_of=(BENCH_INTERVAL,),
+        source_tables=(BENCH_INTERVAL,),
     ),
-    Answer(
+    GoldTable(
         BENCH_KNEE,
-        lambda inputs: bench_knee(inputs.silver, slots(inputs.silver)),
-        section=_section(
+        lambda inputs: compute_bench_knee(inputs.silver, messages_per_second(inputs.silver)),
+        section=_bench_section(
             "Load at which latency rises sharply",
             "metric",
             "level",
@@ -433,6 +442,6 @@ ANSWERS = (
             "knee",
         ),
         sorted_by=("session", "run_id", "metric", "level"),
-        made_of=(BENCH_LATENCY,),
+        source_tables=(BENCH_LATENCY,),
     ),
 )  # fmt: skip

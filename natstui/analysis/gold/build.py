@@ -1,7 +1,7 @@
-"""Computes and writes all answers, each after those that it needs.
+"""Computes and writes the gold tables, each after the tables that it reads.
 
-The answers are found in the files of this folder: a new answer is a file with `ANSWERS`, a tuple
-of answers, and `PLACE`, their position in a report.
+The gold tables are found in the files of this folder: to add one, add a file with `GOLD_TABLES`, a
+tuple, and `REPORT_POSITION`, the position of their sections in a report.
 """
 
 from __future__ import annotations
@@ -18,58 +18,64 @@ from natstui.analysis import gold as folder
 from natstui.analysis.bronze.sources import Source
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold import findings, verdict
-from natstui.analysis.gold.answer import Answer, AnswerInputs
+from natstui.analysis.gold.gold_table import GoldInputs, GoldTable
 from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table
 
-Step = Callable[[str], None]
+ReportStep = Callable[[str], None]
 
 
-def _answer_modules() -> Iterator[ModuleType]:
+def _find_gold_modules() -> Iterator[ModuleType]:
     for entry in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
         if entry.name != __name__:
             module = import_module(entry.name)
-            if hasattr(module, "PLACE"):
+            if hasattr(module, "REPORT_POSITION"):
                 yield module
 
 
-_OTHER_ANSWERS: tuple[Answer, ...] = tuple(
-    answer
-    for file in sorted(_answer_modules(), key=lambda file: file.PLACE)
-    for answer in file.ANSWERS
+_OTHER_TABLES: tuple[GoldTable, ...] = tuple(
+    gold_table
+    for file in sorted(_find_gold_modules(), key=lambda file: file.REPORT_POSITION)
+    for gold_table in file.GOLD_TABLES
 )
-# What ranks the findings of all answers, and the recorded findings, come first.
-ANSWERS: tuple[Answer, ...] = (verdict.answer(_OTHER_ANSWERS), *findings.ANSWERS, *_OTHER_ANSWERS)
-TABLES = tuple(answer.table for answer in ANSWERS)
+# The table that ranks all findings, and the recorded findings, come first.
+GOLD_TABLES: tuple[GoldTable, ...] = (
+    verdict.verdict_table(_OTHER_TABLES),
+    *findings.GOLD_TABLES,
+    *_OTHER_TABLES,
+)
+TABLES = tuple(gold_table.table for gold_table in GOLD_TABLES)
 
 
-def build_gold(store: Store, sources: list[Source], thresholds: Thresholds, step: Step) -> None:
-    """Compute and write all answers; `step` is called with the name of each table."""
-    answers = {answer.table.name: answer for answer in ANSWERS}
+def build_gold(
+    store: Store, sources: list[Source], thresholds: Thresholds, report_step: ReportStep
+) -> None:
+    """Compute and write all gold tables; `report_step` is called with the name of each one."""
+    tables_by_name = {gold_table.table.name: gold_table for gold_table in GOLD_TABLES}
 
     def is_empty(name: str) -> bool:
-        return store.is_empty(answers[name].table)
+        return store.is_empty(tables_by_name[name].table)
 
     def gold(name: str) -> DataFrame:
-        return store.gold(answers[name].table)
+        return store.gold(tables_by_name[name].table)
 
     systems = {source.session: source.system for source in sources}
     silver = read_silver(store, [*systems])
-    inputs = AnswerInputs(systems, silver, thresholds, gold, is_empty, store.known_rows)
-    needs = {name: answer.needs for name, answer in answers.items()}
-    for name in TopologicalSorter(needs).static_order():
-        step(name.replace("_", " "))
-        write_answer(store, answers[name], inputs)
+    inputs = GoldInputs(systems, silver, thresholds, gold, is_empty, store.create_rows)
+    input_names = {name: gold_table.input_names for name, gold_table in tables_by_name.items()}
+    for name in TopologicalSorter(input_names).static_order():
+        report_step(name.replace("_", " "))
+        write_gold_table(store, tables_by_name[name], inputs)
 
 
-def write_answer(store: Store, answer: Answer, inputs: AnswerInputs) -> None:
-    """Write the table of an answer, which is not computed if all tables in `made_of` are empty."""
+def write_gold_table(store: Store, gold_table: GoldTable, inputs: GoldInputs) -> None:
+    """Write a gold table; without rows if all its `source_tables` are empty."""
 
     def may_have_rows(table: Table) -> bool:
         return not inputs.is_empty(table.name) if table in TABLES else store.has_silver(table)
 
-    if not answer.made_of or any(map(may_have_rows, answer.made_of)):
-        store.write_gold(answer.table, answer.rows(inputs))
+    if not gold_table.source_tables or any(map(may_have_rows, gold_table.source_tables)):
+        store.write_gold(gold_table.table, gold_table.rows(inputs))
     else:
-        store.write_no_gold(answer.table)
+        store.write_empty_gold(gold_table.table)

@@ -1,4 +1,4 @@
-"""Answer 6: growth of streams and account, when limits are reached, and the busiest moments."""
+"""Tables of the growth of streams and account, the time until limits, and busiest intervals."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, counted, finding, time_text
-from natstui.analysis.gold.api_use import since_last_poll
-from natstui.analysis.gold.rates import UNSEEN, with_unseen
+from natstui.analysis.gold.gold_table import GoldTable, build_findings, count_text, duration_text
+from natstui.analysis.gold.picture import with_series_count
+from natstui.analysis.gold.rates import UNSEEN_MEANING, increase_since_last_poll, with_unseen_s
 from natstui.analysis.gold.session import SESSION_SUMMARY
-from natstui.analysis.gold.telling.forecast import (
-    between,
+from natstui.analysis.gold.shared.forecast import (
     full_in_s,
-    growth_sums,
+    growth_aggregates,
+    has_enough_parts,
+    interval_text,
     is_certain,
-    is_known,
-    left_s,
-    near_or_soon,
-    numbered_parts,
+    limit_cause,
+    number_parts,
     reportable_s,
+    time_until_used_s,
     with_growth,
 )
-from natstui.analysis.gold.telling.picture import with_members
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, STREAM_IDENTITY, STREAM_KEY, Table, columns
 from natstui.model.findings.thresholds import FULL_SHARE, STALE_S
 
-_NOT_TOLD = "null: never, or the recording is too short to know"
+_NO_FORECAST = "null: never, or the recording is too short to know"
 _NEVER = "null: never, or unknown"
 
 CAPACITY = Table(
@@ -44,7 +43,7 @@ CAPACITY = Table(
             "double",
             "Mean bytes stored per message, overhead of the store included",
         ),
-        ("unseen_s", "double", f"{UNSEEN}; its sizes are from that sample"),
+        ("unseen_s", "double", f"{UNSEEN_MEANING}; its sizes are from that sample"),
         ("growth_msgs_per_s", "double", "Growth of the stored messages, over the recorded time"),
         ("growth_bytes_per_s", "double", "Growth of the stored bytes, over the recorded time"),
         ("watched_s", "double", "Time over which the growth was measured"),
@@ -53,12 +52,12 @@ CAPACITY = Table(
         (
             "msgs_full_in_s",
             "double",
-            f"Time until the message limit is reached at this growth; {_NOT_TOLD}",
+            f"Time until the message limit is reached at this growth; {_NO_FORECAST}",
         ),
         (
             "bytes_full_in_s",
             "double",
-            f"Time until the byte limit is reached at this growth; {_NOT_TOLD}",
+            f"Time until the byte limit is reached at this growth; {_NO_FORECAST}",
         ),
         (
             "earliest_s",
@@ -88,33 +87,37 @@ ACCOUNT_CAPACITY = Table(
         ("storage_bytes", "bigint", "Storage used at the end"),
         ("growth_bytes_per_s", "double", "Growth during the recording, bytes per second"),
         ("max_storage_bytes", "bigint", "Limit; null: unlimited"),
-        ("full_in_s", "double", f"Time until the limit is reached at this growth; {_NOT_TOLD}"),
+        ("full_in_s", "double", f"Time until the limit is reached at this growth; {_NO_FORECAST}"),
         ("api_errors_count", "bigint", "API errors during the recording"),
     ),
     key=("session",),
 )
 
 
-_LEVELS = ("msgs", "bytes")
+_LIMIT_UNITS = ("msgs", "bytes")
 
 
-def capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
+def compute_capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
     """Return `capacity`: one row per stream, from its rates and its configuration."""
-    rows = _growth(stream_rate, thresholds)
+    rows = _sum_growth(stream_rate, thresholds)
     streams = latest_configuration(silver.configuration, F.col("consumer").isNull())
     limits = streams.select(
         *STREAM_KEY, "max_msgs", "max_bytes", "max_age_ns", "max_msgs_per_subject", "discard"
     )
     rows = rows.join(limits, [*STREAM_KEY], "left")
-    rows = rows.join(_subjects(silver.stream_sample), "series_id", "left")
-    rows = with_unseen(rows, stream_rate, stream_rate)
-    rows = with_growth(rows, [f"{unit}_pace" for unit in _LEVELS], thresholds.bucket_s)
-    rows = rows.withColumns({f"{unit}_left_s": _left_s(unit, thresholds) for unit in _LEVELS})
-    rows = rows.withColumns({f"{unit}_left_s": _until_it_expires(unit) for unit in _LEVELS})
+    rows = rows.join(_stable_subject_counts(silver.stream_sample), "series_id", "left")
+    rows = with_unseen_s(rows, stream_rate, stream_rate)
+    rows = with_growth(rows, [f"{unit}_pace" for unit in _LIMIT_UNITS], thresholds.bucket_s)
     rows = rows.withColumns(
-        {f"{unit}_left_s": _unless_subjects_are_full(unit) for unit in _LEVELS}
+        {f"{unit}_left_s": _time_to_limit_s(unit, thresholds) for unit in _LIMIT_UNITS}
     )
-    is_full = F.coalesce(bytes_are_full(), F.lit(False))
+    rows = rows.withColumns(
+        {f"{unit}_left_s": _time_to_limit_before_expiry_s(unit) for unit in _LIMIT_UNITS}
+    )
+    rows = rows.withColumns(
+        {f"{unit}_left_s": _time_to_limit_before_full_subjects_s(unit) for unit in _LIMIT_UNITS}
+    )
+    is_full = F.coalesce(is_at_byte_limit(), F.lit(False))
     bytes_left_s = F.when(is_full, F.lit(0.0)).otherwise(F.col("bytes_left_s"))
     rows = rows.withColumns(
         {
@@ -124,20 +127,20 @@ def capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresholds) -> 
         }
     )
     ends = {"earliest_s": "_most", "latest_s": "_least"}
-    return CAPACITY.contract(
+    return CAPACITY.conform(
         rows.withColumns({name: _first_limit_s(thresholds, end) for name, end in ends.items()})
     )
 
 
-def _growth(stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return the stored amounts of each stream, their growth, and its variation over time."""
-    # What little of a bucket was watched says little of the growth.
+def _sum_growth(stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
+    """Return one row per stream: stored amounts, their growth, and the growth's variation."""
+    # A bucket of which less than half was recorded says little about the growth.
     is_mostly_watched = F.col("covered_s") >= thresholds.bucket_s / 2
     paces = {
         f"{unit}_pace": F.when(is_mostly_watched, F.col(f"grown_{unit}") / F.col("covered_s"))
-        for unit in _LEVELS
+        for unit in _LIMIT_UNITS
     }
-    rows = numbered_parts(stream_rate.withColumns(paces), ["series_id"], "bucket_at_us", [*paces])
+    rows = number_parts(stream_rate.withColumns(paces), ["series_id"], "bucket_at_us", [*paces])
     watched_s = F.nullif(F.sum("covered_s"), F.lit(0.0))
     return rows.groupBy("series_id", *STREAM_KEY).agg(
         F.max_by("stored_msgs", "bucket_at_us").alias("stored_msgs"),
@@ -147,32 +150,42 @@ def _growth(stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
         (F.sum("published_msgs") > F.sum("grown_msgs")).alias("losing"),
         F.sum("resets_count").alias("resets_count"),
         F.sum("covered_s").alias("watched_s"),
-        *((F.sum(f"grown_{unit}") / watched_s).alias(f"growth_{unit}_per_s") for unit in _LEVELS),
-        *(column for pace in paces for column in growth_sums(pace)),
+        *(
+            (F.sum(f"grown_{unit}") / watched_s).alias(f"growth_{unit}_per_s")
+            for unit in _LIMIT_UNITS
+        ),
+        *(column for pace in paces for column in growth_aggregates(pace)),
     )
 
 
-def _left_s(unit: str, thresholds: Thresholds) -> Column:
-    """Return the time until a limit is reached at the latest growth; null if it is uncertain."""
-    pace, room = f"{unit}_pace", F.col(f"max_{unit}") - F.col(f"stored_{unit}")
+def _time_to_limit_s(unit: str, thresholds: Thresholds) -> Column:
+    """Return the time (s) until a limit is reached at the latest growth; null if uncertain.
+
+    With too few parts for an interval it is the time at the mean growth.
+    """
+    pace, free_amount = f"{unit}_pace", F.col(f"max_{unit}") - F.col(f"stored_{unit}")
     mean_time_s = full_in_s(f"max_{unit}", f"stored_{unit}", f"growth_{unit}_per_s")
-    time_s = F.when(room <= 0, F.lit(0.0)).when(
-        is_certain(pace), left_s(pace, room, thresholds.bucket_s)
+    time_s = F.when(free_amount <= 0, F.lit(0.0)).when(
+        is_certain(pace), time_until_used_s(pace, free_amount, thresholds.bucket_s)
     )
-    return F.when(is_known(pace), time_s).otherwise(mean_time_s)
+    return F.when(has_enough_parts(pace), time_s).otherwise(mean_time_s)
 
 
-def _until_it_expires(unit: str) -> Column:
-    """Return the time until a limit; null if messages expire before, so that growth ends."""
+def _time_to_limit_before_expiry_s(unit: str) -> Column:
+    """Return the time (s) until the stream reaches its limit of `unit`: `msgs` or `bytes`.
+
+    Null if messages reach their max age earlier, which ends the growth.
+    """
     expires_s = (F.col("max_age_ns") / 1e3 + F.col("first_at_us") - F.col("last_at_us")) / 1e6
-    left_time_s = F.col(f"{unit}_left_s")
+    time_to_limit_s = F.col(f"{unit}_left_s")
     return F.when(
-        expires_s.isNull() | (left_time_s <= 0) | (left_time_s <= expires_s), left_time_s
+        expires_s.isNull() | (time_to_limit_s <= 0) | (time_to_limit_s <= expires_s),
+        time_to_limit_s,
     )
 
 
-def _subjects(samples: DataFrame) -> DataFrame:
-    """Return the number of subjects of each stream at the end, if it did not increase."""
+def _stable_subject_counts(samples: DataFrame) -> DataFrame:
+    """Return the number of subjects of each stream whose number did not increase."""
     rows = samples.groupBy("series_id").agg(
         F.min_by("subjects_count", "mono_us").alias("first_count"),
         F.max_by("subjects_count", "mono_us").alias("subjects_count"),
@@ -180,36 +193,46 @@ def _subjects(samples: DataFrame) -> DataFrame:
     return rows.where(F.col("subjects_count") <= F.col("first_count")).drop("first_count")
 
 
-def _unless_subjects_are_full(unit: str) -> Column:
-    """Return the time until a limit; null if the limit per subject is reached in all before."""
+def _time_to_limit_before_full_subjects_s(unit: str) -> Column:
+    """Return the time (s) until the stream reaches its limit of `unit`: `msgs` or `bytes`.
+
+    Null if all subjects together reach max messages per subject earlier, which ends the growth.
+    """
     subjects_limit = F.col("max_msgs_per_subject") * F.col("subjects_count")
     if unit == "bytes":
         subjects_limit = subjects_limit * F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0))
-    left_time_s = F.col(f"{unit}_left_s")
+    time_to_limit_s = F.col(f"{unit}_left_s")
     return F.when(
-        subjects_limit.isNull() | (left_time_s <= 0) | (subjects_limit >= F.col(f"max_{unit}")),
-        left_time_s,
+        subjects_limit.isNull()
+        | (time_to_limit_s <= 0)
+        | (subjects_limit >= F.col(f"max_{unit}")),
+        time_to_limit_s,
     )
 
 
 def _first_limit_s(thresholds: Thresholds, end: str) -> Column:
-    """Return the time until the first limit is reached, at the `_most` or the `_least` growth."""
+    """Return the time (s) until the stream reaches its first limit of messages or bytes.
+
+    `end` is `_most` or `_least`: the bound of the likely growth. Null if no limit is reached.
+    """
     times_s = []
-    for unit in _LEVELS:
+    for unit in _LIMIT_UNITS:
         pace, full_s = f"{unit}_pace", F.col(f"{unit}_full_in_s")
-        room = F.col(f"max_{unit}") - F.col(f"stored_{unit}")
-        time_s = F.when(is_known(pace), left_s(pace, room, thresholds.bucket_s, end))
+        free_amount = F.col(f"max_{unit}") - F.col(f"stored_{unit}")
+        time_s = F.when(
+            has_enough_parts(pace), time_until_used_s(pace, free_amount, thresholds.bucket_s, end)
+        )
         times_s.append(F.when(full_s == 0, F.lit(0.0)).when(full_s > 0, time_s))
     return F.least(*times_s)
 
 
-def account_capacity(silver: Silver) -> DataFrame:
+def compute_account_capacity(silver: Silver) -> DataFrame:
     """Return `account_capacity`: one row per session, from its polls."""
     polls = silver.poll.where(F.col("storage_bytes").isNotNull())
-    # In UTC without the steps of the clock: the monotonic clock of older recorders does not count
-    # on while the machine sleeps.
+    # UTC without the steps of the clock: the monotonic clock of older recorders stops while the
+    # machine sleeps.
     used, seconds = F.col("storage_bytes"), F.col("at_us").cast("double") / 1e6
-    polls = polls.withColumn("more_errors_count", since_last_poll("api_errors_count"))
+    polls = polls.withColumn("more_errors_count", increase_since_last_poll("api_errors_count"))
     rows = polls.groupBy("session").agg(
         F.max_by("storage_bytes", "at_us").alias("storage_bytes"),
         F.max_by("max_storage_bytes", "at_us").alias("max_storage_bytes"),
@@ -222,19 +245,19 @@ def account_capacity(silver: Silver) -> DataFrame:
     )
     full_in_time_s = full_in_s("max_storage_bytes", "storage_bytes", "growth_bytes_per_s")
     full_in_time_s = reportable_s(full_in_time_s, F.col("watched_s"))
-    return ACCOUNT_CAPACITY.contract(rows.withColumn("full_in_s", full_in_time_s))
+    return ACCOUNT_CAPACITY.conform(rows.withColumn("full_in_s", full_in_time_s))
 
 
-def bytes_are_full() -> Column:
-    """Return whether a stream is at its byte limit, by the rule of `model.live.limits`."""
+def is_at_byte_limit() -> Column:
+    """Return whether a stream has reached its byte limit, by the rule of `model.live.limits`."""
     limit, stored = F.col("max_bytes"), F.col("stored_bytes")
-    is_held_at_limit = F.col("losing") & (stored >= FULL_SHARE * limit)
-    return is_held_at_limit | (limit - stored < stored / F.nullif("stored_msgs", F.lit(0)))
+    is_kept_at_limit = F.col("losing") & (stored >= FULL_SHARE * limit)
+    return is_kept_at_limit | (limit - stored < stored / F.nullif("stored_msgs", F.lit(0)))
 
 
 BUSIEST_COUNT = 10
 _FINDING_WITHIN_S = 7 * 86_400
-"""Maximum time until a limit is reached that is a finding."""
+"""Maximum time until a limit of which a finding is reported."""
 
 
 LOAD = Table(
@@ -273,19 +296,19 @@ BUSIEST = Table(
 )
 
 
-def load(
+def compute_load(
     sessions: DataFrame, stream_rate: DataFrame, consumer_rate: DataFrame, thresholds: Thresholds
 ) -> DataFrame:
-    """Return `load`: one row per session and interval.
+    """Return `load`: one row per session and interval, with the rates of all series together.
 
-    A load is the mean over all series in the interval, times the number of series at once.
+    A rate is the mean rate of the recorded series, times the number of series that existed.
     """
     keys = ["session", "bucket_at_us"]
     bucket = {"rank": F.lit(0), "width_s": F.lit(thresholds.bucket_s)}
 
     def totals(rates: DataFrame, *values: Column) -> DataFrame:
         rows = rates.groupBy(*keys).agg(F.sum("covered_s").alias("covered_s"), *values)
-        return with_members(rows.withColumns(bucket), rates, sessions)
+        return with_series_count(rows.withColumns(bucket), rates, sessions)
 
     def per_s(name: str) -> Column:
         return F.col("members") * F.col(name) / F.nullif("covered_s", F.lit(0.0))
@@ -313,22 +336,22 @@ def load(
         keys,
         "full",
     )
-    return LOAD.contract(rows)
+    return LOAD.conform(rows)
 
 
-def busiest(loads: DataFrame) -> DataFrame:
+def compute_busiest(loads: DataFrame) -> DataFrame:
     """Return `busiest`: the ten rows of `load` with the highest load per session."""
     order = Window.partitionBy("session").orderBy(
         F.col("published_per_s").desc_nulls_last(), "bucket_at_us"
     )
     rows = loads.withColumn("rank", F.row_number().over(order))
-    return BUSIEST.contract(rows.where(F.col("rank") <= BUSIEST_COUNT))
+    return BUSIEST.conform(rows.where(F.col("rank") <= BUSIEST_COUNT))
 
 
-def soon_full(streams: DataFrame) -> DataFrame:
-    """Return findings about streams that are full, or will certainly be full soon."""
-    soonest = F.least("msgs_full_in_s", "bytes_full_in_s")
-    rows = streams.withColumn("soonest", soonest)
+def find_full_streams(streams: DataFrame) -> DataFrame:
+    """Return findings about streams that are full or will soon be, and then reject publishes."""
+    first_limit_s = F.least("msgs_full_in_s", "bytes_full_in_s")
+    rows = streams.withColumn("soonest", first_limit_s)
     is_full = F.col("soonest") == 0
     is_certain_finding = is_full | (
         (F.col("soonest") < _FINDING_WITHIN_S) & F.col("latest_s").isNotNull()
@@ -343,55 +366,59 @@ def soon_full(streams: DataFrame) -> DataFrame:
         .when(F.col("soonest") < 86_400, 55)
         .otherwise(36)
     )
-    forecast_text = F.concat(
+    forecast_sentence = F.concat(
         F.lit("at this growth full in "),
-        time_text("soonest"),
+        duration_text("soonest"),
         F.lit(": it then rejects publishes"),
     )
-    sentence = F.when(is_full, "full: it rejects publishes").otherwise(forecast_text)
+    sentence = F.when(is_full, "full: it rejects publishes").otherwise(forecast_sentence)
     growth_text = F.format_string(
         "grows by %.1f messages and %.0f bytes a second", "growth_msgs_per_s", "growth_bytes_per_s"
     )
-    interval = between(time_text("earliest_s"), time_text("latest_s"))
+    interval = interval_text(duration_text("earliest_s"), duration_text("latest_s"))
     stored_text = F.concat(
-        F.lit("keeps "), counted(F.col("stored_msgs"), "message"),
+        F.lit("keeps "), count_text(F.col("stored_msgs"), "message"),
         F.format_string(" and %d bytes", "stored_bytes"),
     )  # fmt: skip
     evidence = F.when(is_full, stored_text).otherwise(F.concat_ws(", ", growth_text, interval))
-    shares = (F.col(f"stored_{unit}") / F.nullif(f"max_{unit}", F.lit(0)) for unit in _LEVELS)
-    cause = F.when(is_full, "full").otherwise(near_or_soon(F.greatest(*shares)))
-    return finding(rows, "capacity", F.col("stream"), weight, (sentence, evidence), cause)
+    shares = (F.col(f"stored_{unit}") / F.nullif(f"max_{unit}", F.lit(0)) for unit in _LIMIT_UNITS)
+    cause = F.when(is_full, "full").otherwise(limit_cause(F.greatest(*shares)))
+    return build_findings(rows, "capacity", F.col("stream"), weight, (sentence, evidence), cause)
 
 
-def restarted_streams(streams: DataFrame) -> DataFrame:
-    """Return findings about streams that lost all messages and restarted their sequence."""
+def find_restarted_streams(streams: DataFrame) -> DataFrame:
+    """Return findings about streams whose last sequence decreased, which lost their messages."""
     rows, count = streams.where(F.col("resets_count") > 0), F.col("resets_count")
     sentence = F.concat(
-        F.lit("began anew "),
-        counted(count, "time"),
+        F.lit("restarted its sequence "),
+        count_text(count, "time"),
         F.lit(": the messages it had stored are lost"),
     )
     evidence = F.lit("its last sequence decreased, although its creation time is the same")
     texts = (sentence, evidence)
-    return finding(rows, "identity", F.col("stream"), F.lit(78), texts, F.lit("began anew"))
+    return build_findings(
+        rows, "identity", F.col("stream"), F.lit(78), texts, F.lit("sequence restarted")
+    )
 
 
-def recreated_streams(streams: DataFrame) -> DataFrame:
+def find_recreated_streams(streams: DataFrame) -> DataFrame:
     """Return findings about streams that were deleted and recreated."""
     counts = streams.groupBy("session", "stream").agg(F.count("*").alias("made"))
     rows = counts.where(F.col("made") > 1)
-    sentence = F.concat(F.lit("deleted and recreated "), counted(F.col("made") - 1, "time"))
+    sentence = F.concat(F.lit("deleted and recreated "), count_text(F.col("made") - 1, "time"))
     evidence = F.lit("its creation time changed during the recording")
-    return finding(rows, "identity", F.col("stream"), F.lit(48), (sentence, evidence))
+    return build_findings(rows, "identity", F.col("stream"), F.lit(48), (sentence, evidence))
 
 
-PLACE = 130
-ANSWERS = (
-    Answer(
+REPORT_POSITION = 130
+GOLD_TABLES = (
+    GoldTable(
         CAPACITY,
-        lambda inputs: capacity(inputs.silver, inputs.gold("stream_rate"), inputs.thresholds),
-        needs=("stream_rate",),
-        findings=(soon_full, restarted_streams, recreated_streams),
+        lambda inputs: compute_capacity(
+            inputs.silver, inputs.gold("stream_rate"), inputs.thresholds
+        ),
+        input_names=("stream_rate",),
+        findings=(find_full_streams, find_restarted_streams, find_recreated_streams),
         section=Section(
             "Capacity",
             ("session", "stream", "stored_msgs", "stored_bytes", "unseen_s", "message_bytes",
@@ -401,9 +428,9 @@ ANSWERS = (
         ),
         sorted_by=("session", "stream"),
     ),
-    Answer(
+    GoldTable(
         ACCOUNT_CAPACITY,
-        lambda inputs: account_capacity(inputs.silver),
+        lambda inputs: compute_account_capacity(inputs.silver),
         section=Section(
             "Account",
             ("session", "storage_bytes", "growth_bytes_per_s", "max_storage_bytes", "full_in_s",
@@ -412,23 +439,23 @@ ANSWERS = (
         ),
         sorted_by=("session",),
     ),
-    Answer(
+    GoldTable(
         LOAD,
-        lambda inputs: load(
+        lambda inputs: compute_load(
             inputs.gold(SESSION_SUMMARY.name),
             inputs.gold("stream_rate"),
             inputs.gold("consumer_rate"),
             inputs.thresholds,
         ),
-        needs=("stream_rate", "consumer_rate", SESSION_SUMMARY.name),
+        input_names=("stream_rate", "consumer_rate", SESSION_SUMMARY.name),
         sorted_by=("session", "bucket_at_us"),
         # It is drawn as a chart, which would be wrong if rows were left out.
-        least_rows_count=5_000,
+        min_rows_count=5_000,
     ),
-    Answer(
+    GoldTable(
         BUSIEST,
-        lambda inputs: busiest(inputs.gold("load")),
-        needs=("load",),
+        lambda inputs: compute_busiest(inputs.gold("load")),
+        input_names=("load",),
         section=Section(
             "Busiest moments",
             ("session", "rank", "bucket_at_us", "published_per_s", "delivered_per_s",

@@ -1,7 +1,7 @@
-"""Answer 8: metrics that are significantly better or worse than in another session.
+"""Table of the metrics that are significantly better or worse than in another session.
 
 Totals are compared, and each stream and consumer. Spark reduces each metric of each session to a
-few numbers (`comparing/blocks.py`), from which the test is computed (`comparing/verdicts.py`).
+few numbers (`comparison/blocks.py`), from which the test is computed (`comparison/verdicts.py`).
 """
 
 from __future__ import annotations
@@ -11,15 +11,21 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import RECORDING, Answer, AnswerInputs, consumer_text, finding
-from natstui.analysis.gold.bench import slots
-from natstui.analysis.gold.comparing.blocks import Sample, block_values, reduce
-from natstui.analysis.gold.comparing.verdicts import UNKNOWN, Row, compare
+from natstui.analysis.gold.bench import messages_per_second
+from natstui.analysis.gold.comparison.blocks import Sample, block_values, summarize_metrics
+from natstui.analysis.gold.comparison.verdicts import UNKNOWN, Row, compare
+from natstui.analysis.gold.gold_table import (
+    RECORDING_KIND,
+    GoldInputs,
+    GoldTable,
+    build_findings,
+    consumer_text,
+)
 from natstui.analysis.section import Section
 from natstui.analysis.tables import Table, columns
 
-SAMPLED = "sample"
-"""Value of `metric` in the row with the note that only a sample was compared."""
+SAMPLE_METRIC = "sample"
+"""Value of `metric` in the row that says that only a sample was compared."""
 COMPARISON = Table(
     "comparison",
     "Metrics of one or several sessions, compared with the baseline; of single streams and "
@@ -63,8 +69,8 @@ COMPARISON = Table(
 )
 
 
-def changed_metrics(comparisons: DataFrame) -> DataFrame:
-    """Return findings about slower or faster sessions, streams and consumers, one each."""
+def find_changed_metrics(comparisons: DataFrame) -> DataFrame:
+    """Return a finding for each session, stream or consumer that is slower or faster."""
     rows = comparisons.where(F.col("verdict").isin("slower", "faster"))
     rows = rows.withColumnRenamed("compared", "session")
     subject = F.coalesce(F.nullif(consumer_text(), F.lit("")), "metric").alias("subject")
@@ -78,23 +84,23 @@ def changed_metrics(comparisons: DataFrame) -> DataFrame:
     sentence = F.concat("verdict", F.lit(" than "), "baseline", F.lit(": "), texts)
     evidence = F.array_join("differences.interval", "; ")
     texts = (sentence, evidence)
-    return finding(rows, "comparison", F.col("subject"), weight, texts, F.col("verdict"))
+    return build_findings(rows, "comparison", F.col("subject"), weight, texts, F.col("verdict"))
 
 
-def _comparison(inputs: AnswerInputs) -> DataFrame:
-    """Return `comparison`: one row per metric of totals, a stream or a consumer, and two sides."""
+def _compute_comparison(inputs: GoldInputs) -> DataFrame:
+    """Return `comparison`: one row per metric and two sides; of totals, streams and consumers."""
     if len(inputs.systems) < 2:
-        return inputs.known_rows(COMPARISON, [])
-    values = block_values(inputs.silver, inputs.gold("load"), slots(inputs.silver))
-    reduced, sample = reduce(values)
-    return inputs.known_rows(
+        return inputs.create_rows(COMPARISON, [])
+    values = block_values(inputs.silver, inputs.gold("load"), messages_per_second(inputs.silver))
+    summaries, sample = summarize_metrics(values)
+    return inputs.create_rows(
         COMPARISON,
-        with_sample(compare(reduced, inputs.thresholds.baseline, inputs.systems), sample),
+        add_sample(compare(summaries, inputs.thresholds.baseline, inputs.systems), sample),
     )
 
 
-def with_sample(rows: list[Row], sample: Sample | None) -> list[tuple[Any, ...]]:
-    """Return the rows with a text about the sample, and one row for the sample itself."""
+def add_sample(rows: list[Row], sample: Sample | None) -> list[tuple[Any, ...]]:
+    """Return the rows with the column `sample`, and a row for the sample if there is one."""
     if sample is None or not rows:
         return [(*row, None) for row in rows]
     text = (
@@ -102,26 +108,28 @@ def with_sample(rows: list[Row], sample: Sample | None) -> list[tuple[Any, ...]]
         f"{sample.share * 100:.2g} % was compared, seed {sample.seed}"
     )
     return [(*row, text if row[3] is not None else None) for row in rows] + [
-        (*rows[0][:2], SAMPLED, *(None,) * 10, UNKNOWN, text)
+        (*rows[0][:2], SAMPLE_METRIC, *(None,) * 10, UNKNOWN, text)
     ]
 
 
-def sampled_comparisons(comparisons: DataFrame) -> DataFrame:
-    """Return a finding if not all streams and consumers were compared."""
-    rows = comparisons.where(F.col("metric") == SAMPLED)
+def find_sampled_comparisons(comparisons: DataFrame) -> DataFrame:
+    """Return a finding if only a sample of the streams and consumers was compared."""
+    rows = comparisons.where(F.col("metric") == SAMPLE_METRIC)
     rows = rows.withColumnRenamed("compared", "session")
     sentence = F.lit("not every stream and consumer was compared")
     texts = (sentence, F.col("sample"))
-    return finding(rows, RECORDING, F.col("session"), F.lit(33), texts, F.lit("sampled"))
+    return build_findings(
+        rows, RECORDING_KIND, F.col("session"), F.lit(33), texts, F.lit("sampled")
+    )
 
 
-PLACE = 40
-ANSWERS = (
-    Answer(
+REPORT_POSITION = 40
+GOLD_TABLES = (
+    GoldTable(
         COMPARISON,
-        _comparison,
-        needs=("load",),
-        findings=(changed_metrics, sampled_comparisons),
+        _compute_comparison,
+        input_names=("load",),
+        findings=(find_changed_metrics, find_sampled_comparisons),
         section=Section(
             "Comparison",
             ("compared", "baseline", "stream", "consumer", "metric", "baseline_mean",

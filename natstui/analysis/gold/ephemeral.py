@@ -1,18 +1,18 @@
-"""Answer: the activity of ephemeral consumers, grouped by similar names."""
+"""Table of the activity of ephemeral consumers, grouped by similar names."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, consumer_text
-from natstui.analysis.gold.telling.family import PATTERN
+from natstui.analysis.gold.gold_table import GoldTable, consumer_text
+from natstui.analysis.gold.shared.family import PATTERN
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_KEY, SESSION, Table, columns
 
-_LEAST_ALIKE = 2
+_MIN_FAMILY_SIZE = 2
 
 EPHEMERAL = Table(
     "ephemeral",
@@ -39,36 +39,36 @@ EPHEMERAL = Table(
 )
 
 
-def members(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
-    """Return the ephemeral consumers with similar names, with the `name` of their group.
+def family_members(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
+    """Return the ephemeral consumers of families, each with the `name` of its family.
 
-    A group that includes durable consumers is left out.
+    A family has at least two consumers with the same prefix, none of which is durable.
     """
     durable = latest_configuration(silver.configuration, F.col("consumer").isNotNull())
     rows = consumer_rate.select(*CONSUMER_KEY).distinct()
     rows = rows.where(F.regexp_like("consumer", F.lit(PATTERN)))
     rows = rows.join(durable.select(*CONSUMER_KEY, "durable"), [*CONSUMER_KEY], "left")
     name = F.concat(F.regexp_extract("consumer", PATTERN, 1), F.lit("*"))
-    by_group = Window.partitionBy("session", "stream", "name")
+    by_family = Window.partitionBy("session", "stream", "name")
     rows = rows.withColumn("name", name).withColumns(
         {
-            "ephemeral": F.bool_and(~F.coalesce("durable", F.lit(True))).over(by_group),
-            "alike_count": F.count("*").over(by_group),
+            "ephemeral": F.bool_and(~F.coalesce("durable", F.lit(True))).over(by_family),
+            "alike_count": F.count("*").over(by_family),
         }
     )
-    is_group = F.col("ephemeral") & (F.col("alike_count") >= _LEAST_ALIKE)
-    return rows.where(is_group).select(*CONSUMER_KEY, "name")
+    is_family = F.col("ephemeral") & (F.col("alike_count") >= _MIN_FAMILY_SIZE)
+    return rows.where(is_family).select(*CONSUMER_KEY, "name")
 
 
-def ephemeral(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
-    """Return `ephemeral`: one row per stream and group of names, from the rates."""
+def compute_ephemeral(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
+    """Return `ephemeral`: one row per stream and family of consumers, from their rates."""
     by_consumer = consumer_rate.groupBy(*CONSUMER_KEY).agg(
         F.sum("covered_s").alias("covered_s"),
         F.coalesce(F.sum("delivered_msgs"), F.lit(0)).alias("delivered_msgs"),
         F.coalesce(F.sum("repeated_msgs"), F.lit(0)).alias("repeated_msgs"),
         F.max("pending_max_msgs").alias("pending_max_msgs"),
     )
-    rows = by_consumer.join(members(silver, consumer_rate), [*CONSUMER_KEY])
+    rows = by_consumer.join(family_members(silver, consumer_rate), [*CONSUMER_KEY])
     rows = rows.groupBy("session", "stream", "name").agg(
         F.count("*").alias("consumers_count"),
         F.median("covered_s").alias("watched_s"),
@@ -76,12 +76,12 @@ def ephemeral(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
         F.sum("repeated_msgs").alias("repeated_msgs"),
         F.max("pending_max_msgs").alias("pending_max_msgs"),
     )
-    return EPHEMERAL.contract(rows)
+    return EPHEMERAL.conform(rows)
 
 
-def as_families(findings: DataFrame, group_members: DataFrame) -> DataFrame:
-    """Return findings in which the subject of an ephemeral consumer is its group of names."""
-    names = group_members.select(
+def replace_by_families(findings: DataFrame, members_of_families: DataFrame) -> DataFrame:
+    """Return findings; those about a consumer of a family are about the family instead."""
+    names = members_of_families.select(
         "session",
         consumer_text().alias("subject"),
         F.concat_ws(" > ", "stream", "name").alias("all"),
@@ -96,12 +96,12 @@ def as_families(findings: DataFrame, group_members: DataFrame) -> DataFrame:
     )
 
 
-PLACE = 155
-ANSWERS = (
-    Answer(
+REPORT_POSITION = 155
+GOLD_TABLES = (
+    GoldTable(
         EPHEMERAL,
-        lambda inputs: ephemeral(inputs.silver, inputs.gold("consumer_rate")),
-        needs=("consumer_rate",),
+        lambda inputs: compute_ephemeral(inputs.silver, inputs.gold("consumer_rate")),
+        input_names=("consumer_rate",),
         section=Section(
             "Ephemeral consumers",
             ("session", "stream", "name", "consumers_count", "watched_s", "delivered_msgs",
@@ -110,6 +110,6 @@ ANSWERS = (
             optional=True,
         ),
         sorted_by=("-consumers_count", "session", "stream", "name"),
-        most_rows_count=20,
+        max_rows_count=20,
     ),
 )  # fmt: skip

@@ -1,6 +1,6 @@
-"""Answer 0: the findings with their periods, with the texts and codes of the live catalogue.
+"""Tables of the findings with their periods, with the texts and codes of the live catalogue.
 
-The rules are not computed again: silver has their results. Each row here is one period.
+The rules are not computed again: silver has their results. A row of `findings` is one period.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, consumer_text
+from natstui.analysis.gold.gold_table import GoldTable, consumer_text
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import SESSION, Table, columns, look_up
+from natstui.analysis.tables import SESSION, Table, columns, lookup_value
 from natstui.model.findings.catalogue.every import KINDS, RETIRED
 
 _ENTITY = ("session", "code", "stream", "consumer", "created_at_us", "part")
@@ -65,11 +65,11 @@ FINDING_GROUPS = Table(
 )
 
 
-def findings(silver: Silver) -> DataFrame:
-    """Return `findings`: one row per entity, code and period, from the recorded changes."""
+def compute_findings(silver: Silver) -> DataFrame:
+    """Return `findings`: one row per stream, consumer or account, code and period."""
     last_values = "struct(until_at_us, text AS evidence, sequences, numbers)"
-    # What came back may hold since the same moment as before: each end begins another span.
-    # At one time an earlier period ends, then one begins, which may end at once.
+    # A finding that returns may have the same start as before: each end starts another period.
+    # At the same time first a period ends, then one starts, which may end at once.
     order_at_same_time = (
         "CASE WHEN until_at_us IS NULL THEN 1 WHEN since_at_us < at_us THEN 0 ELSE 2 END"
     )
@@ -78,21 +78,21 @@ def findings(silver: Silver) -> DataFrame:
         f"{of_entity} ORDER BY at_us, {order_at_same_time} "
         "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     )
-    code = F.coalesce(look_up(F.col("code"), RETIRED, "string"), "code")
+    code = F.coalesce(lookup_value(F.col("code"), RETIRED, "string"), "code")
     changes = silver.finding.withColumn("code", code)
     changes = changes.withColumn("span", F.expr(f"count(until_at_us) OVER ({earlier_rows})"))
-    newest = "struct(at_us, until_at_us IS NOT NULL)"
+    last_change = "struct(at_us, until_at_us IS NOT NULL)"
     spans = changes.withColumnRenamed("since_at_us", "start_at_us")
     spans = spans.groupBy(*_ENTITY, "span", "start_at_us").agg(
-        F.expr(f"max_by({last_values}, {newest}) AS last")
+        F.expr(f"max_by({last_values}, {last_change}) AS last")
     )
-    # One that was never changes to be over, because the recorder was killed, ends with the next.
+    # A period without an end, because the recorder was killed, ends with the next period.
     end = f"lead(start_at_us) OVER ({of_entity} ORDER BY start_at_us, span)"
     spans = spans.selectExpr("*", "last.*", f"coalesce(last.until_at_us, {end}) AS end_at_us")
-    polled = silver.poll.groupBy("session").agg(F.expr("max(at_us) AS polled_at_us"))
-    rows = spans.join(F.broadcast(polled), "session", "left")
+    last_polls = silver.poll.groupBy("session").agg(F.expr("max(at_us) AS polled_at_us"))
+    rows = spans.join(F.broadcast(last_polls), "session", "left")
     until_at_us = "coalesce(end_at_us, greatest(polled_at_us, start_at_us))"
-    return FINDINGS.contract(
+    return FINDINGS.conform(
         rows.withColumns(
             {
                 "open": F.expr("end_at_us IS NULL"),
@@ -107,21 +107,21 @@ def findings(silver: Silver) -> DataFrame:
 
 
 def _catalogue_value(name: str) -> Column:
-    """Return a value of the catalogue for a code; null for an unknown code."""
+    """Return attribute `name` of the catalogue's kind for a code; null for an unknown code."""
     value_by_code = {kind.code: getattr(kind, name) for kind in KINDS.values()}
-    return look_up(
+    return lookup_value(
         F.col("code"), value_by_code, "bigint" if name == "severity_level" else "string"
     )
 
 
-def groups(spans: DataFrame) -> DataFrame:
-    """Return `finding_groups`: one row per subject and code in a session, from `findings`."""
+def compute_finding_groups(spans: DataFrame) -> DataFrame:
+    """Return `finding_groups`: one row per session, subject and code, from `findings`."""
     subject = F.concat_ws(" ", F.nullif(consumer_text(), F.lit("")), "part")
     subject_or_entity = F.when(subject == "", F.col("entity")).otherwise(subject)
     group_columns = ("session", "severity", "severity_id", "code", "word", "subject")
     last = F.struct("evidence", "sequences")
     rows = (
-        _with_apart_s(spans.withColumn("subject", subject_or_entity), group_columns)
+        _with_new_time_s(spans.withColumn("subject", subject_or_entity), group_columns)
         .groupBy(*group_columns)
         .agg(
             F.count("*").alias("times_count"),
@@ -133,11 +133,11 @@ def groups(spans: DataFrame) -> DataFrame:
         )
     )
     end = F.when(~F.col("open"), F.col("over_at_us"))
-    return FINDING_GROUPS.contract(rows.select("*", "last.*").withColumn("end_at_us", end))
+    return FINDING_GROUPS.conform(rows.select("*", "last.*").withColumn("end_at_us", end))
 
 
-def _with_apart_s(spans: DataFrame, group_columns: tuple[str, ...]) -> DataFrame:
-    """Add `apart_s`, the time of each period that is in no earlier period of the same group."""
+def _with_new_time_s(spans: DataFrame, group_columns: tuple[str, ...]) -> DataFrame:
+    """Add `apart_s`, the seconds of a period that are in no earlier period of its group."""
     until_us = F.col("start_at_us") + F.round(F.col("duration_s") * 1e6).cast("bigint")
     in_order = Window.partitionBy(*group_columns).orderBy("start_at_us", "until_us")
     earlier_rows = in_order.rowsBetween(Window.unboundedPreceding, -1)
@@ -147,12 +147,12 @@ def _with_apart_s(spans: DataFrame, group_columns: tuple[str, ...]) -> DataFrame
     return rows.withColumn("apart_s", apart_s)
 
 
-ANSWERS = (
-    Answer(
+GOLD_TABLES = (
+    GoldTable(
         FINDING_GROUPS,
-        lambda inputs: groups(inputs.gold("findings")),
-        needs=("findings",),
-        made_of=(FINDINGS,),
+        lambda inputs: compute_finding_groups(inputs.gold("findings")),
+        input_names=("findings",),
+        source_tables=(FINDINGS,),
         section=Section(
             "Findings",
             ("session", "severity", "code", "subject", "word", "times_count", "open",
@@ -161,9 +161,9 @@ ANSWERS = (
         ),
         sorted_by=("-severity_id", "-duration_s"),
     ),
-    Answer(
+    GoldTable(
         FINDINGS,
-        lambda inputs: findings(inputs.silver),
+        lambda inputs: compute_findings(inputs.silver),
         sorted_by=("-severity_id", "start_at_us"),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Answer 2: lagging consumers: growth of the backlog, time to drain, the worst periods."""
+"""Tables of lagging consumers: growth of the backlog, time to drain, and the worst periods."""
 
 from __future__ import annotations
 
@@ -8,21 +8,27 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding, time_text
-from natstui.analysis.gold.comparing.statistics import NOISE
-from natstui.analysis.gold.rates import UNSEEN, long_runs, with_unseen
+from natstui.analysis.gold.comparison.statistics import NOISE
+from natstui.analysis.gold.gold_table import (
+    GoldTable,
+    build_findings,
+    consumer_text,
+    count_text,
+    duration_text,
+)
+from natstui.analysis.gold.rates import UNSEEN_MEANING, samples_of_long_periods, with_unseen_s
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, Table, columns
-from natstui.model.findings.thresholds import FALLING_BEHIND_S, FALLING_WINDOW_S, STALE_S
+from natstui.model.findings.thresholds import LAGGING_WINDOW_S, MIN_LAGGING_S, STALE_S
 
 UNKNOWN_GROWTH = "the recording is too short to know its growth"
-_MOST_AUTOCORRELATION = 0.95
-_T_NEEDED = ((3, 63.7), (4, 9.92), (5, 5.84), (6, 4.60), (8, 4.03), (12, 3.50), (22, 3.17))
-"""Maximum of buckets → minimum ratio of a slope to its error (Student's t, one-sided 0.995)."""
-_T_OF_MANY = 2.85
+_MAX_AUTOCORRELATION = 0.95
+_MIN_T_BY_BUCKETS = ((3, 63.7), (4, 9.92), (5, 5.84), (6, 4.60), (8, 4.03), (12, 3.50), (22, 3.17))
+"""Pairs: a maximum of buckets, the minimum ratio of a slope to its error (t, one-sided 0.995)."""
+_MIN_T = 2.85
 RECENT_BUCKETS = 5
-"""Number of last buckets whose growth determines the time to drain."""
+"""Number of last buckets from whose growth the time to drain is computed."""
 
 LAG = Table(
     "lag",
@@ -32,7 +38,7 @@ LAG = Table(
         ("first_at_us", "bigint", "Start of the first interval"),
         ("last_at_us", "bigint", "Start of the last interval"),
         ("watched_s", "double", "Time that the consumer was observed"),
-        ("unseen_s", "double", f"{UNSEEN}; its pending messages are from that sample"),
+        ("unseen_s", "double", f"{UNSEEN_MEANING}; its pending messages are from that sample"),
         ("pending_first_msgs", "bigint", "Unprocessed messages at the start"),
         ("pending_last_msgs", "bigint", "Unprocessed messages at the end"),
         ("pending_max_msgs", "bigint", "Most unprocessed"),
@@ -71,13 +77,15 @@ LAG = Table(
 )
 
 
-def lag(consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
+def compute_lag(
+    consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds
+) -> DataFrame:
     """Return `lag`: one row per consumer, from its rates, with a slope by least squares."""
     end_at_us = F.max("bucket_at_us").over(Window.partitionBy("series_id"))
     rows = consumer_rate.withColumn("end_at_us", end_at_us)
     recent_us = RECENT_BUCKETS * thresholds.bucket_us
     is_recent = F.col("bucket_at_us") > F.col("end_at_us") - recent_us
-    # The middle of what was watched: of the first and the last bucket that may be seconds.
+    # The middle of the recorded time, which may be only seconds in the first and last bucket.
     rows = rows.withColumn("minute", (F.col("last_at_us") - F.col("covered_s") * 1e6 / 2) / 60e6)
     rows = _with_residuals(rows)
     pending, samples, minutes = map(F.col, ("pending_mean_msgs", "samples_count", "minute"))
@@ -97,11 +105,13 @@ def lag(consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds
         F.max_by("behind_max_s", "bucket_at_us").alias("behind_last_s"),
         (F.min("pending_min_msgs") > 0).alias("never_caught_up"),
     )
-    return LAG.contract(with_unseen(_with_times(rows, stream_rate), consumer_rate, stream_rate))
+    return LAG.conform(
+        with_unseen_s(_with_estimates(rows, stream_rate), consumer_rate, stream_rate)
+    )
 
 
 def _with_residuals(rows: DataFrame) -> DataFrame:
-    """Add the distance of each bucket, and of the previous one, to the line through its series."""
+    """Add `residual`, the distance of a bucket to the regression line, and `residual_before`."""
     series = Window.partitionBy("series_id")
     minute, pending = F.col("minute"), F.col("pending_mean_msgs")
     slope = F.coalesce(F.regr_slope(pending, minute).over(series), F.lit(0.0))
@@ -113,16 +123,16 @@ def _with_residuals(rows: DataFrame) -> DataFrame:
 
 
 def _slope_error() -> Column:
-    """Return the standard error of the slope of a series; null with fewer than 3 buckets.
+    """Return the standard error of the slope of a series; null for less than 3 buckets.
 
-    Correlated residuals count as fewer independent ones: n (1 - r) / (1 + r).
+    Correlated residuals count as fewer independent residuals: n (1 - r) / (1 + r).
     """
     n, residual = F.count("*"), F.col("residual")
     squares = F.sum(residual * residual)
     autocorrelation = F.sum(residual * F.col("residual_before")) / F.nullif(squares, F.lit(0.0))
     r = F.least(
         F.greatest(F.coalesce(autocorrelation, F.lit(0.0)), F.lit(0.0)),
-        F.lit(_MOST_AUTOCORRELATION),
+        F.lit(_MAX_AUTOCORRELATION),
     )
     spread = F.regr_sxx(F.col("pending_mean_msgs"), F.col("minute"))
     error = F.sqrt(squares / (n - 2) / spread * (1 + r) / (1 - r))
@@ -131,13 +141,13 @@ def _slope_error() -> Column:
     return F.when(n > 2, F.when(is_line, F.lit(0.0)).otherwise(error))
 
 
-def _with_times(rows: DataFrame, stream_rate: DataFrame) -> DataFrame:
+def _with_estimates(rows: DataFrame, stream_rate: DataFrame) -> DataFrame:
     last_rate = stream_rate.groupBy("session", "stream").agg(
         F.max_by("published_per_s", "bucket_at_us").alias("published_per_s"),
         F.count_distinct("created_at_us").alias("made_count"),
     )
     of_name = Window.partitionBy("session", "stream", "consumer").orderBy("created_at_us")
-    # A stream that was made again took its consumers along.
+    # A recreated stream has recreated consumers, too.
     is_recreated = F.row_number().over(of_name) > F.coalesce("made_count", F.lit(1))
     rows = rows.join(last_rate, ["session", "stream"], "left")
     pending = F.col("pending_last_msgs")
@@ -156,7 +166,7 @@ def _with_times(rows: DataFrame, stream_rate: DataFrame) -> DataFrame:
 
 
 def drain_s(pending_msgs: Column, trend_msgs_per_s: Column) -> Column:
-    """Return the time until nothing is pending, by the rule of `model.live.limits`."""
+    """Return the time (s) until nothing is pending, by the rule of `model.live.limits`."""
     drained = F.when(pending_msgs == 0, F.lit(0.0))
     return drained.when(trend_msgs_per_s < 0, pending_msgs / -trend_msgs_per_s)
 
@@ -178,9 +188,13 @@ LAG_PERIOD = Table(
 )
 
 
-def lag_period(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return `lag_period`: one row per consumer and period with messages pending."""
-    rows = long_runs(silver.consumer_sample, "behind_since_us", thresholds.behind_after_s)
+def compute_lag_period(
+    silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds
+) -> DataFrame:
+    """Return `lag_period`: one row per consumer and long period with messages always pending."""
+    rows = samples_of_long_periods(
+        silver.consumer_sample, "behind_since_us", thresholds.behind_after_s
+    )
     start = F.col("behind_since_us").alias("start_at_us")
     runs = rows.groupBy("series_id", *CONSUMER_KEY, start).agg(
         F.max("at_us").alias("end_at_us"),
@@ -191,82 +205,87 @@ def lag_period(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds)
     runs = runs.withColumn("duration_s", (F.col("end_at_us") - F.col("start_at_us")) / 1e6)
     last = consumer_rate.groupBy("series_id").agg(F.max("last_at_us").alias("last_at_us"))
     runs = runs.join(last, "series_id")
-    return LAG_PERIOD.contract(runs.withColumn("open", F.col("end_at_us") == F.col("last_at_us")))
+    return LAG_PERIOD.conform(runs.withColumn("open", F.col("end_at_us") == F.col("last_at_us")))
 
 
-def lagging_consumers(lags: DataFrame) -> DataFrame:
+def find_lagging_consumers(lags: DataFrame) -> DataFrame:
     """Return findings about consumers that fall behind, or never caught up.
 
-    The backlog must matter at the end: the next message has waited for long, or its age is
-    unknown. A consumer falls behind only if its backlog grew by more than chance. Consumers that
-    were watched for seconds only are left out.
+    At the end the next message must have waited for long, or its age be unknown. A consumer falls
+    behind only if its backlog grew by more than chance. Consumers that were recorded for a short
+    time are left out.
     """
     is_falling_behind = is_growing() & F.col("drain_s").isNull()
     rows = lags.where(F.col("never_caught_up") | is_falling_behind)
-    has_old_message = F.coalesce(F.col("behind_last_s") >= FALLING_BEHIND_S, F.lit(True))
+    has_old_message = F.coalesce(F.col("behind_last_s") >= MIN_LAGGING_S, F.lit(True))
     rows = rows.where((F.col("pending_last_msgs") > 0) & has_old_message)
-    rows = rows.where(F.col("watched_s") >= FALLING_WINDOW_S)
+    rows = rows.where(F.col("watched_s") >= LAGGING_WINDOW_S)
     weight = F.when(F.col("never_caught_up"), 50).otherwise(40) + F.least(
         F.log10(F.col("pending_last_msgs") + 1) * 4, F.lit(25)
     )
     state_text = F.when(F.col("never_caught_up"), "never caught up").otherwise("falls behind")
-    pending = counted(F.col("pending_last_msgs"), "message")
+    pending = count_text(F.col("pending_last_msgs"), "message")
     unseen_text = F.concat(
-        F.lit("when it was last seen, "), time_text("unseen_s"), F.lit(" before the end")
+        F.lit("when it was last seen, "), duration_text("unseen_s"), F.lit(" before the end")
     )
-    time_of_count = F.when(F.col("unseen_s") < STALE_S, "at the end").otherwise(unseen_text)
-    sentence = F.concat(state_text, F.lit(", "), pending, F.lit(" pending "), time_of_count)
+    count_time_text = F.when(F.col("unseen_s") < STALE_S, "at the end").otherwise(unseen_text)
+    sentence = F.concat(state_text, F.lit(", "), pending, F.lit(" pending "), count_time_text)
     direction = F.when(F.col("growth_per_min") < 0, "fewer").otherwise("more")
-    growth = F.when(F.col("growth_per_min").isNull(), UNKNOWN_GROWTH).otherwise(
+    growth_text = F.when(F.col("growth_per_min").isNull(), UNKNOWN_GROWTH).otherwise(
         F.format_string("%.1f %s per minute", F.abs("growth_per_min"), direction)
     )
-    evidence = F.concat(F.format_string("%d pending at the start, ", "pending_first_msgs"), growth)
-    return finding(rows, "lag", consumer_text(), weight, (sentence, evidence))
+    evidence = F.concat(
+        F.format_string("%d pending at the start, ", "pending_first_msgs"), growth_text
+    )
+    return build_findings(rows, "lag", consumer_text(), weight, (sentence, evidence))
 
 
 def is_growing() -> Column:
-    """Return whether a backlog grows by more than chance, with 99.5 % certainty."""
-    least_ratio = reduce(
+    """Return whether a backlog certainly grows (99.5 % sure)."""
+    min_ratio = reduce(
         lambda otherwise, step: F.when(F.col("buckets_count") <= step[0], step[1]).otherwise(
             otherwise
         ),
-        reversed(_T_NEEDED),
-        F.lit(_T_OF_MANY),
+        reversed(_MIN_T_BY_BUCKETS),
+        F.lit(_MIN_T),
     )
-    is_significant = F.col("growth_per_min") > least_ratio * F.col("growth_error_per_min")
+    is_significant = F.col("growth_per_min") > min_ratio * F.col("growth_error_per_min")
     return F.coalesce((F.col("growth_per_min") > 0) & is_significant, F.lit(False))
 
 
-def recovered_consumers(periods: DataFrame) -> DataFrame:
-    """Return findings about consumers that were behind, but caught up before the end."""
-    rows = periods.where(~F.col("open") & (F.col("behind_max_s") >= FALLING_BEHIND_S))
+def find_recovered_consumers(periods: DataFrame) -> DataFrame:
+    """Return findings about consumers that lagged, but caught up before the end."""
+    rows = periods.where(~F.col("open") & (F.col("behind_max_s") >= MIN_LAGGING_S))
     weight = 38 + F.least(F.log10(F.col("pending_max_msgs") + 1) * 3, F.lit(15))
-    most_pending = counted(F.col("pending_max_msgs"), "message")
+    max_pending_text = count_text(F.col("pending_max_msgs"), "message")
     sentence = F.concat(
-        F.lit("was behind for "), time_text("duration_s"), F.lit(", by up to "), most_pending
+        F.lit("was behind for "),
+        duration_text("duration_s"),
+        F.lit(", by up to "),
+        max_pending_text,
     )
-    evidence = F.concat(F.lit("the next one waited for up to "), time_text("behind_max_s"))
-    return finding(rows, "lag", consumer_text(), weight, (sentence, evidence))
+    evidence = F.concat(F.lit("the next one waited for up to "), duration_text("behind_max_s"))
+    return build_findings(rows, "lag", consumer_text(), weight, (sentence, evidence))
 
 
-def recreated_consumers(lags: DataFrame) -> DataFrame:
-    """Return findings about consumers that were deleted and recreated under their name."""
+def find_recreated_consumers(lags: DataFrame) -> DataFrame:
+    """Return findings about consumers that were deleted and recreated with the same name."""
     rows = lags.where("made_again")
     sentence = F.lit("deleted and recreated")
     evidence = F.lit("its creation time changed during the recording, that of its stream did not")
     texts = (sentence, evidence)
-    return finding(rows, "identity", consumer_text(), F.lit(47), texts, F.lit("made again"))
+    return build_findings(rows, "identity", consumer_text(), F.lit(47), texts, F.lit("recreated"))
 
 
-PLACE = 70
-ANSWERS = (
-    Answer(
+REPORT_POSITION = 70
+GOLD_TABLES = (
+    GoldTable(
         LAG,
-        lambda inputs: lag(
+        lambda inputs: compute_lag(
             inputs.gold("consumer_rate"), inputs.gold("stream_rate"), inputs.thresholds
         ),
-        needs=("consumer_rate", "stream_rate"),
-        findings=(lagging_consumers, recreated_consumers),
+        input_names=("consumer_rate", "stream_rate"),
+        findings=(find_lagging_consumers, find_recreated_consumers),
         section=Section(
             "Lag",
             ("session", "stream", "consumer", "pending_last_msgs", "unseen_s",
@@ -275,11 +294,13 @@ ANSWERS = (
         ),
         sorted_by=("-pending_last_msgs", "-pending_max_msgs"),
     ),
-    Answer(
+    GoldTable(
         LAG_PERIOD,
-        lambda inputs: lag_period(inputs.silver, inputs.gold("consumer_rate"), inputs.thresholds),
-        needs=("consumer_rate",),
-        findings=(recovered_consumers,),
+        lambda inputs: compute_lag_period(
+            inputs.silver, inputs.gold("consumer_rate"), inputs.thresholds
+        ),
+        input_names=("consumer_rate",),
+        findings=(find_recovered_consumers,),
         section=Section(
             "Worst periods of lag",
             ("session", "stream", "consumer", "start_at_us", "duration_s", "pending_max_msgs",

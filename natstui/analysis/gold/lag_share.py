@@ -1,29 +1,29 @@
-"""Answer: the waiting time of each consumer's next message, and its leader."""
+"""Table of the waiting time of each consumer's next message, and of the consumer's leader."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer
+from natstui.analysis.gold.gold_table import GoldTable
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, Table, columns
-from natstui.model.findings.thresholds import FALLING_BEHIND_S
+from natstui.model.findings.thresholds import MIN_LAGGING_S
 
 _PERCENTILES = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99}
-_PERCENT = "of the samples had a shorter waiting time; null if it was never known"
+_PERCENT_MEANING = "of the samples had a shorter waiting time; null if it was never known"
 
 LAG_SHARE = Table(
     "lag_share",
     "Waiting time of the next message of each consumer: percentiles, and the share above the "
-    f"objective of {FALLING_BEHIND_S:g} s.",
+    f"objective of {MIN_LAGGING_S:g} s.",
     CONSUMER_IDENTITY
     + columns(
         ("known_count", "bigint", "Samples in which the waiting time is known"),
-        ("p50_s", "double", f"50 % {_PERCENT}"),
-        ("p95_s", "double", f"95 % {_PERCENT}"),
-        ("p99_s", "double", f"99 % {_PERCENT}"),
+        ("p50_s", "double", f"50 % {_PERCENT_MEANING}"),
+        ("p95_s", "double", f"95 % {_PERCENT_MEANING}"),
+        ("p99_s", "double", f"99 % {_PERCENT_MEANING}"),
         ("max_s", "double", "The longest wait"),
         ("over_share", "double", "Share of these samples with a waiting time above the objective"),
         ("leader", "string", "Server that led the consumer last"),
@@ -33,18 +33,18 @@ LAG_SHARE = Table(
 )
 
 
-def lag_share(silver: Silver) -> DataFrame:
+def compute_lag_share(silver: Silver) -> DataFrame:
     """Return `lag_share`: one row per consumer, from its samples."""
     age_s = F.greatest(F.col("at_us") - F.col("next_at_us"), F.lit(0)) / 1e6
     age_s = F.when(F.col("next_at_us").isNotNull(), age_s)
-    # Without a message pending none waits; with some, its age must have been asked for.
+    # Without pending messages nothing waits; otherwise the age must have been measured.
     wait_s = F.when(F.col("pending_msgs") == 0, F.lit(0.0)).otherwise(age_s)
     rows = silver.consumer_sample.withColumn("wait_s", wait_s)
     known_count = F.count("wait_s")
-    over_count = F.count_if(F.col("wait_s") > F.lit(float(FALLING_BEHIND_S)))
+    over_count = F.count_if(F.col("wait_s") > F.lit(float(MIN_LAGGING_S)))
     rows = rows.groupBy("series_id", *CONSUMER_KEY).agg(
         known_count.alias("known_count"),
-        # All three at once, of one count of the values.
+        # All three in one aggregate, which counts the values once.
         F.percentile("wait_s", [*_PERCENTILES.values()]).alias("percentiles"),
         F.max("wait_s").alias("max_s"),
         F.when(known_count > 0, over_count / known_count).alias("over_share"),
@@ -54,14 +54,14 @@ def lag_share(silver: Silver) -> DataFrame:
         ),
     )
     percentiles = {name: F.col("percentiles")[i] for i, name in enumerate(_PERCENTILES)}
-    return LAG_SHARE.contract(rows.withColumns(percentiles))
+    return LAG_SHARE.conform(rows.withColumns(percentiles))
 
 
-PLACE = 72
-ANSWERS = (
-    Answer(
+REPORT_POSITION = 72
+GOLD_TABLES = (
+    GoldTable(
         LAG_SHARE,
-        lambda inputs: lag_share(inputs.silver),
+        lambda inputs: compute_lag_share(inputs.silver),
         section=Section(
             "Waiting time of the next message",
             ("session", "stream", "consumer", "over_share", "p50_s", "p95_s", "p99_s", "max_s",
@@ -69,6 +69,6 @@ ANSWERS = (
             "No consumers.",
         ),
         sorted_by=("-over_share", "-p99_s", "session", "stream", "consumer"),
-        most_rows_count=50,
+        max_rows_count=50,
     ),
 )  # fmt: skip

@@ -1,11 +1,11 @@
-"""Answer: the size of the messages of each stream per hour."""
+"""Table of the message size of each stream per hour."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer
+from natstui.analysis.gold.gold_table import GoldTable
 from natstui.analysis.gold.rates import HOUR_US, bucket_start
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
@@ -31,7 +31,7 @@ MESSAGE_SIZE = Table(
 )
 
 
-def message_size(silver: Silver) -> DataFrame:
+def compute_message_size(silver: Silver) -> DataFrame:
     """Return `message_size`: one row per stream and hour with stored messages."""
     rows = silver.stream_sample.withColumns(
         {
@@ -48,14 +48,14 @@ def message_size(silver: Silver) -> DataFrame:
     )
     # A work queue is often empty at each poll, whatever was published meanwhile.
     has_messages = (F.col("published_msgs") > 0) | F.col("message_bytes").isNotNull()
-    return MESSAGE_SIZE.contract(rows.where(has_messages))
+    return MESSAGE_SIZE.conform(rows.where(has_messages))
 
 
-PLACE = 135
-ANSWERS = (
-    Answer(
+REPORT_POSITION = 135
+GOLD_TABLES = (
+    GoldTable(
         MESSAGE_SIZE,
-        lambda inputs: message_size(inputs.silver),
+        lambda inputs: compute_message_size(inputs.silver),
         section=Section(
             "Message size",
             ("session", "stream", "hour_at_us", "published_msgs", "message_bytes",
@@ -63,6 +63,6 @@ ANSWERS = (
             "No stream stored a message.",
         ),
         sorted_by=("session", "stream", "hour_at_us"),
-        most_rows_count=50,
+        max_rows_count=50,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Answer 4: redeliveries: counts, hot spots, and poison messages."""
+"""Tables of redeliveries: counts, hot spots, and poison messages."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding
+from natstui.analysis.gold.gold_table import GoldTable, build_findings, consumer_text, count_text
 from natstui.analysis.gold.rates import bucket_start
-from natstui.analysis.gold.stuck import POISON_LEAST_COUNT
-from natstui.analysis.gold.telling.harm import GAVE_UP
+from natstui.analysis.gold.shared.harm import MAX_DELIVER_REACHED
+from natstui.analysis.gold.stuck import MIN_POISON_DELIVERIES
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
@@ -73,21 +73,21 @@ MAX_DELIVER = "max_deliver"
 """Kind of the advisory about a message that was dropped after max deliver."""
 TERMINATED = "terminated"
 """Kind of the advisory about a message that a client terminated."""
-ELECTED = ("stream_leader_elected", "consumer_leader_elected")
+ELECTION_KINDS = ("stream_leader_elected", "consumer_leader_elected")
 """Kinds of the advisories about a new leader."""
 
 
 def advisories_count(*kinds: str) -> Column:
-    """Return the number of advisories of these kinds, with those recorded as counts."""
+    """Return the number of advisories of these kinds, including those recorded only as counts."""
     return F.coalesce(
         F.sum(F.when(F.col("kind").isin(*kinds), F.col("advisories_count"))), F.lit(0)
     )
 
 
-def of_consumers(advisories: DataFrame, consumers: DataFrame) -> DataFrame:
+def consumer_advisories(advisories: DataFrame, consumers: DataFrame) -> DataFrame:
     """Return the advisories about consumers, each with the `created_at_us` of its consumer.
 
-    If a consumer was recreated, it is the one that existed at the time of the advisory.
+    Of consumers with the same name it is the one that existed at the time of the advisory.
     """
     names = ["session", "stream", "consumer"]
     consumer_lives = consumers.select(*names, "created_at_us").distinct()
@@ -99,19 +99,19 @@ def of_consumers(advisories: DataFrame, consumers: DataFrame) -> DataFrame:
         }
     )
     rows = advisories.join(consumer_lives, names)
-    is_created = F.col("is_first") | (F.col("at_us") >= F.col("created_at_us"))
+    is_after_creation = F.col("is_first") | (F.col("at_us") >= F.col("created_at_us"))
     is_replaced = F.coalesce(F.col("at_us") >= F.col("next_created_at_us"), F.lit(False))
-    return rows.where(is_created & ~is_replaced)
+    return rows.where(is_after_creation & ~is_replaced)
 
 
-def redelivery(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
+def compute_redelivery(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
     """Return `redelivery`: one row per consumer, from its rates and advisories."""
     rows = consumer_rate.groupBy("series_id", *CONSUMER_KEY).agg(
         F.coalesce(F.sum("delivered_msgs"), F.lit(0)).alias("delivered_msgs"),
         F.coalesce(F.sum("repeated_msgs"), F.lit(0)).alias("repeated_msgs"),
         F.max("redelivered_max_msgs").alias("redelivered_max_msgs"),
     )
-    counts = of_consumers(silver.advisory, rows).groupBy(*CONSUMER_KEY)
+    counts = consumer_advisories(silver.advisory, rows).groupBy(*CONSUMER_KEY)
     counts = counts.agg(
         advisories_count("nak").alias("naks_count"),
         advisories_count(MAX_DELIVER).alias("given_up_count"),
@@ -124,35 +124,39 @@ def redelivery(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
     # With a filter the sequence also advances over messages that are not the consumer's.
     is_countable = ~F.coalesce("filtered", F.lit(False)) & (F.col("delivered_msgs") > 0)
     share = F.when(is_countable, F.col("repeated_msgs") / F.col("delivered_msgs"))
-    return REDELIVERY.contract(rows.withColumn("repeated_share", share))
+    return REDELIVERY.conform(rows.withColumn("repeated_share", share))
 
 
-def hot_spot(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
+def compute_hot_spot(
+    silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds
+) -> DataFrame:
     """Return `redelivery_hot_spot`: one row per consumer and interval with many redeliveries."""
     rows = consumer_rate.where(F.col("repeated_msgs") >= thresholds.hot_msgs)
     bucket = bucket_start("at_us", thresholds.bucket_us)
     advisories = silver.advisory.withColumn("bucket_at_us", bucket)
     keys = [*CONSUMER_KEY, "bucket_at_us"]
-    consumer_counts = of_consumers(advisories, consumer_rate).groupBy(*keys)
+    consumer_counts = consumer_advisories(advisories, consumer_rate).groupBy(*keys)
     consumer_counts = consumer_counts.agg(
         advisories_count("nak").alias("naks_count"),
         advisories_count(MAX_DELIVER).alias("given_up_count"),
-        advisories_count(*ELECTED).alias("own_count"),
+        advisories_count(*ELECTION_KINDS).alias("own_count"),
     )
     rows = rows.join(consumer_counts, keys, "left")
     keys = ["session", "stream", "bucket_at_us"]
     stream_advisories = advisories.where(F.col("consumer").isNull()).groupBy(*keys)
     rows = rows.join(
-        stream_advisories.agg(advisories_count(*ELECTED).alias("stream_count")), keys, "left"
+        stream_advisories.agg(advisories_count(*ELECTION_KINDS).alias("stream_count")),
+        keys,
+        "left",
     )
     counts = ["naks_count", "given_up_count", "own_count", "stream_count"]
     rows = rows.na.fill(0, counts).withColumn(
         "leader_changes_count", F.col("own_count") + F.col("stream_count")
     )
-    return HOT_SPOT.contract(_with_change(rows, silver, thresholds))
+    return HOT_SPOT.conform(_with_configured_at(rows, silver, thresholds))
 
 
-def _with_change(rows: DataFrame, silver: Silver, thresholds: Thresholds) -> DataFrame:
+def _with_configured_at(rows: DataFrame, silver: Silver, thresholds: Thresholds) -> DataFrame:
     has_changed = (F.col("change_count") > 0) & F.col("consumer").isNotNull()
     changes = silver.configuration.where(has_changed)
     changes = changes.groupBy(*CONSUMER_KEY).agg(F.sort_array(F.collect_list("at_us")).alias("at"))
@@ -182,7 +186,7 @@ POISON = Table(
 )
 
 
-def poison(silver: Silver) -> DataFrame:
+def compute_poison(silver: Silver) -> DataFrame:
     """Return `poison`: one row per message, from advisories and sampled acks."""
     advisories = silver.advisory.where(F.col("stream_seq").isNotNull()).select(
         "session", "stream", "consumer", "stream_seq", "deliveries_count", "at_us", "kind",
@@ -202,42 +206,42 @@ def poison(silver: Silver) -> DataFrame:
         F.min("at_us").alias("first_at_us"),
         F.max("at_us").alias("last_at_us"),
     )
-    is_frequent = F.col("deliveries_count") >= POISON_LEAST_COUNT
-    return POISON.contract(messages.where(is_frequent | F.col("given_up")))
+    is_frequent = F.col("deliveries_count") >= MIN_POISON_DELIVERIES
+    return POISON.conform(messages.where(is_frequent | F.col("given_up")))
 
 
-def redelivering_consumers(consumers: DataFrame) -> DataFrame:
+def find_redelivering_consumers(consumers: DataFrame) -> DataFrame:
     """Return findings about consumers with many redeliveries."""
     rows = consumers.where(F.col("repeated_share") > 0.05)
     weight = 35 + F.col("repeated_share") * 30
     sentence = F.format_string("%.1f %% of deliveries were repeats", F.col("repeated_share") * 100)
     evidence = F.format_string("%d of %d deliveries", "repeated_msgs", "delivered_msgs")
-    return finding(rows, "redelivery", consumer_text(), weight, (sentence, evidence))
+    return build_findings(rows, "redelivery", consumer_text(), weight, (sentence, evidence))
 
 
-def terminating_consumers(consumers: DataFrame) -> DataFrame:
-    """Return findings about consumers whose clients terminated messages, maybe on purpose."""
+def find_terminating_consumers(consumers: DataFrame) -> DataFrame:
+    """Return findings about consumers whose clients terminated messages."""
     rows, count = consumers.where(F.col("terminated_count") > 0), F.col("terminated_count")
-    sentence = F.concat(counted(count, "message"), F.lit(" terminated by the client"))
-    evidence = F.lit("the client asked not to redeliver them")
+    sentence = F.concat(count_text(count, "message"), F.lit(" terminated by the client"))
+    evidence = F.lit("the client requested not to redeliver them")
     texts = (sentence, evidence)
-    return finding(rows, "redelivery", consumer_text(), F.lit(32), texts, F.lit(TERMINATED))
+    return build_findings(rows, "redelivery", consumer_text(), F.lit(32), texts, F.lit(TERMINATED))
 
 
-def dropping_consumers(consumers: DataFrame) -> DataFrame:
+def find_dropping_consumers(consumers: DataFrame) -> DataFrame:
     """Return findings about consumers that dropped messages after max deliver.
 
-    They are counted by advisories, of which some are recorded as counts without messages.
+    The number is that of the advisories, some of which do not name their message.
     """
     rows, count = consumers.where(F.col("given_up_count") > 0), F.col("given_up_count")
-    sentence = F.concat(counted(count, "message"), F.lit(" dropped after max deliver"))
+    sentence = F.concat(count_text(count, "message"), F.lit(" dropped after max deliver"))
     first_deliveries = F.greatest(F.col("delivered_msgs") - F.col("repeated_msgs"), F.lit(0))
     share_text = F.when(
         first_deliveries >= count, F.format_string(" (%.1f %%)", count / first_deliveries * 100)
     )
     delivered_text = F.concat(
         F.lit("of "),
-        counted(first_deliveries, "message"),
+        count_text(first_deliveries, "message"),
         F.lit(" delivered"),
         F.coalesce(share_text, F.lit("")),
     )
@@ -245,16 +249,21 @@ def dropping_consumers(consumers: DataFrame) -> DataFrame:
         "none was delivered for the first time"
     )
     weight = 63 + F.least(F.log10(count), F.lit(9)) / 10
-    return finding(
-        rows, "redelivery", consumer_text(), weight, (sentence, evidence), F.lit(GAVE_UP)
+    return build_findings(
+        rows,
+        "redelivery",
+        consumer_text(),
+        weight,
+        (sentence, evidence),
+        F.lit(MAX_DELIVER_REACHED),
     )
 
 
-def poison_messages(messages: DataFrame) -> DataFrame:
+def find_poison_messages(messages: DataFrame) -> DataFrame:
     """Return findings about messages that were delivered often, but never acked or terminated."""
     rows = messages.where(~F.col("acked") & ~F.col("terminated"))
     rows = rows.withColumnsRenamed({"first_at_us": "start_at_us", "last_at_us": "end_at_us"})
-    # The most delivered one is the example of them all.
+    # The message with the most deliveries is shown as the example.
     frequency_weight = (
         F.least(F.log10(F.coalesce("deliveries_count", F.lit(0)) + 1), F.lit(9)) / 10
     )
@@ -265,18 +274,24 @@ def poison_messages(messages: DataFrame) -> DataFrame:
     sentence = F.format_string("message %d %s", F.col("stream_seq"), outcome)
     deliveries = F.coalesce("deliveries_count", F.lit(0))
     evidence = F.concat_ws(
-        ", ", counted(deliveries, "delivery", "deliveries"), counted(F.col("naks_count"), "nak")
+        ", ",
+        count_text(deliveries, "delivery", "deliveries"),
+        count_text(F.col("naks_count"), "nak"),
     )
-    return finding(rows, "poison", consumer_text(), weight, (sentence, evidence), outcome)
+    return build_findings(rows, "poison", consumer_text(), weight, (sentence, evidence), outcome)
 
 
-PLACE = 90
-ANSWERS = (
-    Answer(
+REPORT_POSITION = 90
+GOLD_TABLES = (
+    GoldTable(
         REDELIVERY,
-        lambda inputs: redelivery(inputs.silver, inputs.gold("consumer_rate")),
-        needs=("consumer_rate",),
-        findings=(redelivering_consumers, terminating_consumers, dropping_consumers),
+        lambda inputs: compute_redelivery(inputs.silver, inputs.gold("consumer_rate")),
+        input_names=("consumer_rate",),
+        findings=(
+            find_redelivering_consumers,
+            find_terminating_consumers,
+            find_dropping_consumers,
+        ),
         section=Section(
             "Redelivery",
             ("session", "stream", "consumer", "delivered_msgs", "repeated_msgs",
@@ -285,10 +300,12 @@ ANSWERS = (
         ),
         sorted_by=("-repeated_msgs",),
     ),
-    Answer(
+    GoldTable(
         HOT_SPOT,
-        lambda inputs: hot_spot(inputs.silver, inputs.gold("consumer_rate"), inputs.thresholds),
-        needs=("consumer_rate",),
+        lambda inputs: compute_hot_spot(
+            inputs.silver, inputs.gold("consumer_rate"), inputs.thresholds
+        ),
+        input_names=("consumer_rate",),
         section=Section(
             "Redelivery hot spots",
             ("session", "stream", "consumer", "bucket_at_us", "repeated_msgs", "naks_count",
@@ -297,11 +314,11 @@ ANSWERS = (
         ),
         sorted_by=("-repeated_msgs",),
     ),
-    Answer(
+    GoldTable(
         POISON,
-        lambda inputs: poison(inputs.silver),
-        made_of=(ADVISORY, ACK_SAMPLE),
-        findings=(poison_messages,),
+        lambda inputs: compute_poison(inputs.silver),
+        source_tables=(ADVISORY, ACK_SAMPLE),
+        findings=(find_poison_messages,),
         section=Section(
             "Poison messages",
             ("session", "stream", "consumer", "stream_seq", "deliveries_count", "naks_count",

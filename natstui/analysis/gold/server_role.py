@@ -1,11 +1,11 @@
-"""Answer: the streams and consumers that each server led."""
+"""Table of the streams and consumers that each server led."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer
+from natstui.analysis.gold.gold_table import GoldTable
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, Table, columns
@@ -25,10 +25,10 @@ SERVER_ROLE = Table(
 )
 
 
-def server_role(silver: Silver) -> DataFrame:
+def compute_server_role(silver: Silver) -> DataFrame:
     """Return `server_role`: one row per session and server that was a leader."""
-    streams = _leaders(silver.stream_sample, is_stream=True)
-    samples = streams.unionAll(_leaders(silver.consumer_sample, is_stream=False))
+    streams = _samples_with_leader(silver.stream_sample, is_stream=True)
+    samples = streams.unionAll(_samples_with_leader(silver.consumer_sample, is_stream=False))
     order = Window.partitionBy("series_id").orderBy("mono_us")
     rows = samples.withColumn("next_leader", F.lead("server").over(order))
     is_last, is_stream = F.col("next_leader").isNull(), F.col("is_stream")
@@ -39,11 +39,11 @@ def server_role(silver: Silver) -> DataFrame:
         F.count("*").alias("samples_count"),
     )
     all_samples = F.sum("samples_count").over(Window.partitionBy("session"))
-    return SERVER_ROLE.contract(rows.withColumn("led_share", F.col("samples_count") / all_samples))
+    return SERVER_ROLE.conform(rows.withColumn("led_share", F.col("samples_count") / all_samples))
 
 
-def _leaders(samples: DataFrame, *, is_stream: bool) -> DataFrame:
-    """Return the leader of each sample that has one."""
+def _samples_with_leader(samples: DataFrame, *, is_stream: bool) -> DataFrame:
+    """Return the samples with a leader: series, time and leader (`server`)."""
     return samples.where(F.col("leader").isNotNull()).select(
         "session",
         "series_id",
@@ -53,17 +53,17 @@ def _leaders(samples: DataFrame, *, is_stream: bool) -> DataFrame:
     )
 
 
-PLACE = 122
-ANSWERS = (
-    Answer(
+REPORT_POSITION = 122
+GOLD_TABLES = (
+    GoldTable(
         SERVER_ROLE,
-        lambda inputs: server_role(inputs.silver),
+        lambda inputs: compute_server_role(inputs.silver),
         section=Section(
             "Servers",
             ("session", "server", "streams_count", "consumers_count", "led_share", "left_count"),
             "No leader was known.",
         ),
         sorted_by=("session", "server"),
-        most_rows_count=50,
+        max_rows_count=50,
     ),
 )

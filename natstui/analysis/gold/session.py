@@ -1,12 +1,12 @@
-"""Answer: the analysed sessions, with their unreadable parts."""
+"""Tables of the analysed sessions, with their unreadable parts, and of the notes in them."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import RECORDING, Answer, counted, finding
 from natstui.analysis.gold.availability import is_gap
+from natstui.analysis.gold.gold_table import RECORDING_KIND, GoldTable, build_findings, count_text
 from natstui.analysis.section import Section
 from natstui.analysis.silver.findings import NOT_JUDGED
 from natstui.analysis.silver.layer import Silver
@@ -56,16 +56,19 @@ NOTE = Table(
     key=("session", "at_us", "text"),
 )
 
-_FILES_NAMED = 5
-"""Maximum of named damaged files; the others are counted."""
+_MAX_NAMED_FILES = 5
+"""Maximum number of damaged files that are named; the others are counted."""
 
 
-def session_summary(silver: Silver, stream_rate: DataFrame, consumer_rate: DataFrame) -> DataFrame:
+def compute_session_summary(
+    silver: Silver, stream_rate: DataFrame, consumer_rate: DataFrame
+) -> DataFrame:
     """Return `session`: one row per session, from its files, polls, rates and events."""
-    unreadable = unreadable_lines()
+    unreadable_count = unreadable_lines()
     damage_text = F.when(F.col("corrupt"), F.concat("segment", F.lit(" is damaged")))
     left_out_text = F.when(
-        unreadable > 0, F.concat("segment", F.lit(": "), counted(unreadable, "line"))
+        unreadable_count > 0,
+        F.concat("segment", F.lit(": "), count_text(unreadable_count, "line")),
     )
     files = silver.segment.groupBy("session").agg(
         F.expr("count(1) AS segments_count"),
@@ -74,7 +77,7 @@ def session_summary(silver: Silver, stream_rate: DataFrame, consumer_rate: DataF
         F.expr("sum(unfinished_lines_count) AS unfinished_lines_count"),
         F.expr("sum(unknown_lines_count) AS unknown_lines_count"),
         F.expr("sum(size_bytes) AS size_bytes"),
-        _joined_texts(
+        _join_texts(
             F.sort_array(F.collect_list(F.concat_ws(", ", damage_text, left_out_text)))
         ).alias("damage"),
     )
@@ -99,58 +102,62 @@ def session_summary(silver: Silver, stream_rate: DataFrame, consumer_rate: DataF
     counts = [c.name for c in SESSION_SUMMARY.columns if c.name.endswith("_count")]
     rows = rows.na.fill(0, counts)
     duration = F.expr("(end_at_us - start_at_us) / 1e6")
-    return SESSION_SUMMARY.contract(rows.withColumn("duration_s", duration))
+    return SESSION_SUMMARY.conform(rows.withColumn("duration_s", duration))
 
 
 def unreadable_lines() -> Column:
-    """Return the lines of a file or session that were left out, except unfinished ones."""
+    """Return the number of lines left out, except incomplete last lines of open files."""
     return F.expr("torn_lines_count - unfinished_lines_count + unknown_lines_count")
 
 
-def _joined_texts(texts: Column) -> Column:
-    """Return the texts joined, without empty ones; those after `_FILES_NAMED` are counted."""
+def _join_texts(texts: Column) -> Column:
+    """Return the texts joined, without empty ones; those after `_MAX_NAMED_FILES` are counted."""
     texts = F.array_remove(texts, "")
-    more_count = F.size(texts) - _FILES_NAMED
-    rest = F.when(more_count > 0, F.concat(F.lit(" and "), counted(more_count, "other file")))
-    joined = F.array_join(F.slice(texts, 1, _FILES_NAMED), "; ")
+    more_count = F.size(texts) - _MAX_NAMED_FILES
+    rest = F.when(more_count > 0, F.concat(F.lit(" and "), count_text(more_count, "other file")))
+    joined = F.array_join(F.slice(texts, 1, _MAX_NAMED_FILES), "; ")
     return F.when(F.size(texts) > 0, F.concat(joined, F.coalesce(rest, F.lit(""))))
 
 
-def damaged_recordings(sessions: DataFrame) -> DataFrame:
+def find_damaged_recordings(sessions: DataFrame) -> DataFrame:
     """Return findings about recordings that could not be read completely."""
-    segments, lines = F.col("corrupt_segments_count"), unreadable_lines()
-    rows = sessions.where((segments > 0) | (lines > 0))
-    are_damaged = F.when(segments == 1, " is damaged").otherwise(" are damaged")
-    are_left_out = F.when(lines == 1, " could not be read and is left out").otherwise(
+    segments_count, lines_count = F.col("corrupt_segments_count"), unreadable_lines()
+    rows = sessions.where((segments_count > 0) | (lines_count > 0))
+    damaged_text = F.when(segments_count == 1, " is damaged").otherwise(" are damaged")
+    left_out_text = F.when(lines_count == 1, " could not be read and is left out").otherwise(
         " could not be read and are left out"
     )
     sentence = F.concat_ws(
         ", ",
-        F.when(segments > 0, F.concat(counted(segments, "segment"), are_damaged)),
-        F.when(lines > 0, F.concat(counted(lines, "line"), are_left_out)),
+        F.when(segments_count > 0, F.concat(count_text(segments_count, "segment"), damaged_text)),
+        F.when(lines_count > 0, F.concat(count_text(lines_count, "line"), left_out_text)),
     )
-    return finding(rows, RECORDING, F.col("session"), F.lit(50), (sentence, F.col("damage")))
+    return build_findings(
+        rows, RECORDING_KIND, F.col("session"), F.lit(50), (sentence, F.col("damage"))
+    )
 
 
-def unknown_findings(sessions: DataFrame) -> DataFrame:
+def find_unjudged_recordings(sessions: DataFrame) -> DataFrame:
     """Return findings about recordings whose findings are unknown."""
     rows = sessions.where(F.col("not_judged").isNotNull())
     sentence = F.lit(
         "its findings are unknown: the recording has none, and they could not be computed"
     )
     texts = (sentence, F.col("not_judged"))
-    return finding(rows, RECORDING, F.col("session"), F.lit(34), texts, F.lit(NOT_JUDGED))
+    return build_findings(
+        rows, RECORDING_KIND, F.col("session"), F.lit(34), texts, F.lit(NOT_JUDGED)
+    )
 
 
-PLACE = 10
-ANSWERS = (
-    Answer(
+REPORT_POSITION = 10
+GOLD_TABLES = (
+    GoldTable(
         SESSION_SUMMARY,
-        lambda inputs: session_summary(
+        lambda inputs: compute_session_summary(
             inputs.silver, inputs.gold("stream_rate"), inputs.gold("consumer_rate")
         ),
-        needs=("stream_rate", "consumer_rate"),
-        findings=(damaged_recordings, unknown_findings),
+        input_names=("stream_rate", "consumer_rate"),
+        findings=(find_damaged_recordings, find_unjudged_recordings),
         section=Section(
             "Sessions",
             ("session", "start_at_us", "duration_s", "polls_count", "gaps_count",
@@ -159,12 +166,12 @@ ANSWERS = (
             "No session.",
         ),
         sorted_by=("session",),
-        # Whoever shows the result says which sessions are damaged, however many there are.
-        least_rows_count=10_000,
+        # All damaged sessions are reported to the user, so all rows are in the result.
+        min_rows_count=10_000,
     ),
-    Answer(
+    GoldTable(
         NOTE,
-        lambda inputs: NOTE.contract(inputs.silver.event.where(F.col("kind") == "noted")),
+        lambda inputs: NOTE.conform(inputs.silver.event.where(F.col("kind") == "noted")),
         sorted_by=("session", "at_us"),
     ),
 )  # fmt: skip

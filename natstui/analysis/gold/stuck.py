@@ -1,4 +1,4 @@
-"""Answer 3: periods in which consumers were stuck, with the cause.
+"""Table of the periods in which consumers were stuck, with the cause.
 
 A consumer is stuck if its ack floor did not move while messages were outstanding. Each period has
 the evidence and the most likely cause. Labels, thresholds and order of the causes are those of
@@ -11,28 +11,28 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import (
-    Answer,
-    AnswerInputs,
-    consumer_text,
-    counted,
-    finding,
-    time_text,
-)
 from natstui.analysis.gold.findings import FINDINGS
-from natstui.analysis.gold.rates import long_runs
+from natstui.analysis.gold.gold_table import (
+    GoldInputs,
+    GoldTable,
+    build_findings,
+    consumer_text,
+    count_text,
+    duration_text,
+)
+from natstui.analysis.gold.rates import samples_of_long_periods
 from natstui.analysis.gold.session import SESSION_SUMMARY
-from natstui.analysis.gold.telling.recorded import with_recorded_cause
+from natstui.analysis.gold.shared.recorded_findings import explain_stuck_periods
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, Table, columns
 from natstui.model.findings.catalogue.consumers import (
-    ACK_LIMIT,
+    MAX_ACK_PENDING_REACHED,
     NO_LEADER,
     NO_PULLS,
     NO_SUBSCRIBER,
-    NOT_ACKNOWLEDGED,
+    NOT_ACKED_WITHIN_ACK_WAIT,
     PAUSED,
     POISON,
     REDELIVERING,
@@ -82,29 +82,29 @@ STUCK = Table(
 )
 
 
-def stuck(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
+def compute_stuck(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
     """Return `stuck`: one row per consumer and period in which the ack floor did not move."""
-    runs = _runs(silver.consumer_sample, thresholds)
+    periods = _stuck_periods(silver.consumer_sample, thresholds)
     consumers = latest_configuration(silver.configuration, F.col("consumer").isNotNull()).select(
         *CONSUMER_KEY, "max_ack_pending_msgs", "ack_policy", "pull"
     )
-    runs = runs.join(consumers, [*CONSUMER_KEY], "left")
+    periods = periods.join(consumers, [*CONSUMER_KEY], "left")
     last = consumer_rate.groupBy("series_id").agg(F.max("last_at_us").alias("last_at_us"))
-    runs = runs.join(last, "series_id")
-    runs = runs.withColumn("open", F.col("end_at_us") == F.col("last_at_us"))
-    return STUCK.contract(runs.withColumn("cause", _cause()))
+    periods = periods.join(last, "series_id")
+    periods = periods.withColumn("open", F.col("end_at_us") == F.col("last_at_us"))
+    return STUCK.conform(periods.withColumn("cause", _likely_cause()))
 
 
-def _runs(samples: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return one row per period that lasted at least `stuck_after_s`."""
-    rows = long_runs(samples, "stuck_since_us", thresholds.stuck_after_s)
+def _stuck_periods(samples: DataFrame, thresholds: Thresholds) -> DataFrame:
+    """Return one row per consumer and period without progress of at least `stuck_after_s`."""
+    rows = samples_of_long_periods(samples, "stuck_since_us", thresholds.stuck_after_s)
     has_no_pull = (F.col("waiting_pulls_count") == 0) & ~F.col("push_bound")
     quiet_us = F.col("at_us") - F.col("delivered_at_us")
     is_quiet = F.coalesce(quiet_us > NO_PULLS_AFTER_S * 1e6, F.lit(True))
-    # The change of the first sample of a stretch happened before it.
+    # The change of the first sample of a period happened before the period.
     is_inside = F.col("at_us") > F.col("stuck_since_us")
     start = F.col("stuck_since_us").alias("start_at_us")
-    runs = rows.groupBy("series_id", *CONSUMER_KEY, start).agg(
+    periods = rows.groupBy("series_id", *CONSUMER_KEY, start).agg(
         F.max("at_us").alias("end_at_us"),
         F.count("*").alias("samples_count"),
         F.max("ack_floor_stream_seq").alias("ack_floor_stream_seq"),
@@ -116,81 +116,81 @@ def _runs(samples: DataFrame, thresholds: Thresholds) -> DataFrame:
         ),
         F.coalesce(F.sum(F.when(is_inside, F.col("fresh_msgs"))), F.lit(0)).alias("fresh_msgs"),
         F.max("redelivered_msgs").alias("redelivered_max_msgs"),
-        _share(has_no_pull).alias("no_pull_share"),
-        _share(has_no_pull & is_quiet).alias("unserved_share"),
-        _share(F.col("paused")).alias("paused_share"),
-        _share(F.col("leader").isNull()).alias("leaderless_share"),
+        _share_of_samples(has_no_pull).alias("no_pull_share"),
+        _share_of_samples(has_no_pull & is_quiet).alias("unserved_share"),
+        _share_of_samples(F.col("paused")).alias("paused_share"),
+        _share_of_samples(F.col("leader").isNull()).alias("leaderless_share"),
     )
     duration_s = (F.col("end_at_us") - F.col("start_at_us")) / 1e6
-    return runs.withColumn("duration_s", duration_s)
+    return periods.withColumn("duration_s", duration_s)
 
 
-POISON_LEAST_COUNT = 3
-"""Deliveries from which a message is poison."""
+MIN_POISON_DELIVERIES = 3
+"""Minimum number of deliveries of a poison message."""
 
 
-def _share(condition: Column) -> Column:
+def _share_of_samples(condition: Column) -> Column:
     return F.count_if(condition) / F.count("*")
 
 
-def _cause() -> Column:
-    """Return the label of the first cause that holds, in the order of `STUCK_CAUSES`."""
+def _likely_cause() -> Column:
+    """Return the label of the first cause that applies, in the order of `STUCK_CAUSES`."""
     has_no_pull = F.col("no_pull_share") > MOST_SAMPLES_SHARE
     is_unserved = F.col("unserved_share") > MOST_SAMPLES_SHARE
     has_pending, is_push = F.col("pending_max_msgs") > 0, F.col("pull") == F.lit(False)
     is_at_limit = F.col("ack_pending_max_msgs") >= F.col("max_ack_pending_msgs")
-    repeats = F.col("delivered_msgs") - F.col("fresh_msgs")
-    is_redelivering = (repeats > 0) & (F.col("redelivered_max_msgs") > 0)
-    # Where only one message may be delivered at a time, it is that one which comes back.
+    redelivered_msgs = F.col("delivered_msgs") - F.col("fresh_msgs")
+    is_redelivering = (redelivered_msgs > 0) & (F.col("redelivered_max_msgs") > 0)
+    # If only one message may be unacknowledged, all redeliveries are of this message.
     has_one_at_a_time = F.coalesce(F.col("max_ack_pending_msgs") == 1, F.lit(False))
-    condition_of = {
+    condition_by_cause = {
         NO_LEADER: F.col("leaderless_share") > MOST_SAMPLES_SHARE,
         PAUSED: F.col("paused_share") > MOST_SAMPLES_SHARE,
-        POISON: has_one_at_a_time & is_redelivering & (repeats >= POISON_LEAST_COUNT),
-        ACK_LIMIT: is_at_limit & (F.col("ack_policy") != "none"),
+        POISON: has_one_at_a_time & is_redelivering & (redelivered_msgs >= MIN_POISON_DELIVERIES),
+        MAX_ACK_PENDING_REACHED: is_at_limit & (F.col("ack_policy") != "none"),
         REDELIVERING: is_redelivering,
         NO_SUBSCRIBER: has_no_pull & is_push & has_pending,
         NO_PULLS: is_unserved & ~F.coalesce(is_push, F.lit(False)) & has_pending,
-        NOT_ACKNOWLEDGED: F.col("ack_pending_max_msgs") > 0,
+        NOT_ACKED_WITHIN_ACK_WAIT: F.col("ack_pending_max_msgs") > 0,
         UNEXPLAINED: F.lit(True),
     }
-    return F.coalesce(*(F.when(condition_of[cause], cause.word) for cause in STUCK_CAUSES))
+    return F.coalesce(*(F.when(condition_by_cause[cause], cause.word) for cause in STUCK_CAUSES))
 
 
-def stuck_consumers(stretches: DataFrame) -> DataFrame:
-    """Return findings about consumers that made no progress."""
+def find_stuck_consumers(periods: DataFrame) -> DataFrame:
+    """Return findings about the periods in which consumers were stuck."""
     duration_weight = F.least(F.col("duration_s") / 3600, F.lit(1.0)) * 30
     is_paused = F.col("cause") == PAUSED.word
     weight = F.when(is_paused, 30 + duration_weight / 2).otherwise(60 + duration_weight)
-    sentence = F.concat(F.lit("stuck for "), time_text("duration_s"))
+    sentence = F.concat(F.lit("stuck for "), duration_text("duration_s"))
     evidence = F.format_string(
         "ack floor %d, %d pending, %d of %s unacknowledged, %s meanwhile",
         "ack_floor_stream_seq",
         "pending_max_msgs",
         "ack_pending_max_msgs",
         F.coalesce(F.col("max_ack_pending_msgs").cast("string"), F.lit("unlimited")),
-        counted(F.col("delivered_msgs"), "delivery", "deliveries"),
+        count_text(F.col("delivered_msgs"), "delivery", "deliveries"),
     )
-    return finding(
-        stretches, "stuck", consumer_text(), weight, (sentence, evidence), F.col("cause")
+    return build_findings(
+        periods, "stuck", consumer_text(), weight, (sentence, evidence), F.col("cause")
     )
 
 
-def _stuck_with_causes(inputs: AnswerInputs) -> DataFrame:
-    rows = stuck(inputs.silver, inputs.gold("consumer_rate"), inputs.thresholds)
+def _compute_stuck_with_recorded_causes(inputs: GoldInputs) -> DataFrame:
+    rows = compute_stuck(inputs.silver, inputs.gold("consumer_rate"), inputs.thresholds)
     if inputs.is_empty(FINDINGS.name):
         return rows
     spans, sessions = inputs.gold(FINDINGS.name), inputs.gold(SESSION_SUMMARY.name)
-    return STUCK.contract(with_recorded_cause(rows, spans, sessions))
+    return STUCK.conform(explain_stuck_periods(rows, spans, sessions))
 
 
-PLACE = 60
-ANSWERS = (
-    Answer(
+REPORT_POSITION = 60
+GOLD_TABLES = (
+    GoldTable(
         STUCK,
-        _stuck_with_causes,
-        needs=("consumer_rate", FINDINGS.name, SESSION_SUMMARY.name),
-        findings=(stuck_consumers,),
+        _compute_stuck_with_recorded_causes,
+        input_names=("consumer_rate", FINDINGS.name, SESSION_SUMMARY.name),
+        findings=(find_stuck_consumers,),
         section=Section(
             "Stuck consumers",
             ("session", "stream", "consumer", "cause", "start_at_us", "duration_s",

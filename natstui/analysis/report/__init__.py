@@ -1,1 +1,1 @@
-"""The answers as text, notebook and HTML page. Imports no pyspark."""
+"""The result of an analysis as text, notebook and HTML page. Imports no pyspark."""

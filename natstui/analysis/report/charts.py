@@ -6,55 +6,71 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 
-from natstui.analysis.report.axis import PLOT, Axis, chart_of, plot, text, top_of
-from natstui.analysis.report.sections import Result, families, family, rows_of
+from natstui.analysis.report.axis import (
+    PLOT_WIDTH,
+    Axis,
+    chart_frame_html,
+    escape_text,
+    plot,
+    round_up_height,
+)
+from natstui.analysis.report.sections import Result, family_sizes, find_family, rows_of
 from natstui.units import counted, duration_text, rate_text
 
 Line = tuple[str, Sequence[int], Sequence[float | None]]
 
 _HEIGHT = 100
-_LEAST_POINTS = 3
-"""Minimum buckets of a consumer in a chart of the entire session."""
+_MIN_POINTS_COUNT = 3
+"""Minimum number of buckets of a consumer that has a chart, if any consumer has so many."""
 _HEAT_HEIGHT = 10
 _HEAT_LEVELS = 5
-MOST_SLOPES = 24
+MAX_SLOPES_COUNT = 24
 _WIDTH, _SLOPE_HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 260, 110, 60, 180, 14, 96
-_ORDER = ("slower", "more", "less", "faster")
+_VERDICT_ORDER = ("slower", "more", "less", "faster")
 
 
-def chart(
-    title: str, lines: Sequence[Line], axis: Axis, *, small: bool = False, ticks: bool = True
+def line_chart(
+    title: str,
+    lines: Sequence[Line],
+    axis: Axis,
+    *,
+    is_small: bool = False,
+    has_ticks: bool = True,
 ) -> str:
-    """Return a chart of lines, each with a name, times (µs) and values; None is a hole."""
+    """Return the HTML of a line chart; empty without values.
+
+    Each line has a name, times (µs) and values; a value of None interrupts the line.
+    """
     known_values = [value for _, _, values in lines for value in values if value is not None]
     if not known_values:
         return ""
-    top = top_of(known_values)
+    top = round_up_height(known_values)
     keys = "".join(
-        f'<span class="key key{number}">{text(name)}</span>'
+        f'<span class="key key{number}">{escape_text(name)}</span>'
         for number, (name, _, _) in enumerate(lines)
     )
-    grid = f'<path class="rail" d="M0 0H{PLOT}M0 {_HEIGHT // 2}H{PLOT}M0 {_HEIGHT}H{PLOT}"/>'
+    grid_lines = "".join(f"M0 {y}H{PLOT_WIDTH}" for y in (0, _HEIGHT // 2, _HEIGHT))
+    grid = f'<path class="rail" d="{grid_lines}"/>'
     paths = [
-        f'<path class="line line{number}" d="{_path(ats, values, axis, top)}"/>'
-        for number, (_, ats, values) in enumerate(lines)
+        f'<path class="line line{number}" d="{_line_path(times_us, values, axis, top)}"/>'
+        for number, (_, times_us, values) in enumerate(lines)
     ]
     heights = "".join(f"<span>{_height_text(top * share)}</span>" for share in (1.0, 0.5, 0.0))
     inside = (
         f'<div class="keys">{keys}<span class="value"></span></div>'
         f'<div class="with"><div class="ys">{heights}</div>'
-        f"{plot('small' if small else 'large', _HEIGHT, [grid, *paths])}</div>"
-        f"{axis.ticks() if ticks else ''}"
+        f"{plot('small' if is_small else 'large', _HEIGHT, [grid, *paths])}</div>"
+        f"{axis.ticks() if has_ticks else ''}"
     )
-    return chart_of("lines", title, _description(lines), inside, top)
+    return chart_frame_html("lines", title, _describe_lines(lines), inside, top)
 
 
 def _height_text(value: float) -> str:
-    """Return the text beside a grid line, in which the smallest values do not look like 0."""
+    """Return the text beside a grid line; a value below 0.01 has a significant digit."""
     return f"{value:.1g}" if 0 < value < 0.01 else rate_text(value)
 
 
-def _description(lines: Sequence[Line]) -> str:
+def _describe_lines(lines: Sequence[Line]) -> str:
     parts = []
     for name, _, values in lines:
         known_values = [value for value in values if value is not None]
@@ -66,13 +82,15 @@ def _description(lines: Sequence[Line]) -> str:
     return "; ".join(parts)
 
 
-def _path(ats: Sequence[int], values: Sequence[float | None], axis: Axis, top: float) -> str:
+def _line_path(
+    times_us: Sequence[int], values: Sequence[float | None], axis: Axis, top: float
+) -> str:
     parts: list[list[str]] = [[]]
-    for at, value in zip(ats, values, strict=True):
+    for at_us, value in zip(times_us, values, strict=True):
         if value is None:
             parts.append([])
         else:
-            parts[-1].append(f"{axis.x(at):.0f} {_HEIGHT - value / top * _HEIGHT:.1f}")
+            parts[-1].append(f"{axis.x(at_us):.0f} {_HEIGHT - value / top * _HEIGHT:.1f}")
     # A single point has no length; a short stroke makes it visible.
     segments = ("L".join(part) if len(part) > 1 else f"{part[0]}h4" for part in parts if part)
     return "".join(f"M{points}" for points in segments)
@@ -86,54 +104,63 @@ def _charted_consumers(result: Result, session: str) -> list[list[Result]]:
     """Return the buckets of each charted consumer, the worst first."""
     rows = [row for row in rows_of(result, "picture", session) if row["rank"]]
     series = [list(buckets) for _, buckets in groupby(rows, key=lambda row: row["rank"])]
-    series = [buckets for buckets in series if len(buckets) >= _LEAST_POINTS] or series
-    # Of ephemeral consumers with like names the worst is drawn.
-    members_count = families(result)
+    series = [buckets for buckets in series if len(buckets) >= _MIN_POINTS_COUNT] or series
+    # Of a family of ephemeral consumers only the worst has a chart.
+    sizes = family_sizes(result)
     by_family: dict[object, list[Result]] = {}
     for buckets in series:
-        by_family.setdefault(family(buckets[0], members_count) or buckets[0]["rank"], buckets)
+        by_family.setdefault(find_family(buckets[0], sizes) or buckets[0]["rank"], buckets)
     return list(by_family.values())
 
 
-def load_charts(result: Result, session: str, axis: Axis) -> str:
-    """Return the charts of rates and pending messages, over all streams and consumers."""
+def render_load_charts(result: Result, session: str, axis: Axis) -> str:
+    """Return the HTML of two charts of all streams and consumers: rates, and pending messages."""
     rows = [row for row in rows_of(result, "picture", session) if not row["rank"]]
     rates = {"published": "published_per_s", "delivered": "delivered_per_s"}
     pending = {"pending": "pending_msgs"}
-    return _figure(
-        "Messages per second, all streams and consumers", rows, rates, axis, small=False
-    ) + _figure("Messages pending, all consumers", rows, pending, axis, small=False)
+    return _render_figure(
+        "Messages per second, all streams and consumers", rows, rates, axis, is_small=False
+    ) + _render_figure("Messages pending, all consumers", rows, pending, axis, is_small=False)
 
 
-def small_charts(result: Result, session: str, axis: Axis) -> str:
-    """Return three charts for each charted consumer: pending, lag and rate."""
+def render_consumer_charts(result: Result, session: str, axis: Axis) -> str:
+    """Return the HTML of three charts per charted consumer: pending, lag and rate."""
     parts = []
     for rows in _charted_consumers(result, session):
         charts = (
-            _figure("pending", rows, {"messages pending": "pending_msgs"}, axis, small=True)
-            + _figure("lag", rows, {"oldest message waits, s": "behind_max_s"}, axis, small=True)
-            + _figure("delivered/s", rows, {"delivered/s": "delivered_per_s"}, axis, small=True)
+            _render_figure(
+                "pending", rows, {"messages pending": "pending_msgs"}, axis, is_small=True
+            )
+            + _render_figure(
+                "lag", rows, {"oldest message waits, s": "behind_max_s"}, axis, is_small=True
+            )
+            + _render_figure(
+                "delivered/s", rows, {"delivered/s": "delivered_per_s"}, axis, is_small=True
+            )
         )
         if charts:
             parts.append(
-                f'<div class="one"><h4>{text(_consumer_title(rows[0]))}</h4>{charts}</div>'
+                f'<div class="one"><h4>{escape_text(_consumer_title(rows[0]))}</h4>{charts}</div>'
             )
     return f'<div class="multiples">{"".join(parts)}</div>' if parts else ""
 
 
-def _figure(
-    title: str, rows: list[Result], columns: dict[str, str], axis: Axis, *, small: bool
+def _render_figure(
+    title: str, rows: list[Result], columns: dict[str, str], axis: Axis, *, is_small: bool
 ) -> str:
-    ats = [row["bucket_at_us"] for row in rows]
-    lines = [(name, ats, [row[column] for row in rows]) for name, column in columns.items()]
-    name = f"{title} of {_consumer_title(rows[0])}" if small else title
-    picture = chart(name, lines, axis, small=small)
-    caption = "" if small else f"<figcaption>{text(title)}</figcaption>"
+    times_us = [row["bucket_at_us"] for row in rows]
+    lines = [(name, times_us, [row[column] for row in rows]) for name, column in columns.items()]
+    name = f"{title} of {_consumer_title(rows[0])}" if is_small else title
+    picture = line_chart(name, lines, axis, is_small=is_small)
+    caption = "" if is_small else f"<figcaption>{escape_text(title)}</figcaption>"
     return f"<figure>{caption}{picture}</figure>" if picture else ""
 
 
-def heat_map(result: Result, session: str, axis: Axis) -> str:
-    """Return the heat map of redeliveries per consumer and bucket; empty without any."""
+def render_heat_map(result: Result, session: str, axis: Axis) -> str:
+    """Return the HTML of the heat map of redeliveries; empty without redeliveries.
+
+    It has a lane per consumer and a cell per bucket.
+    """
     rows = [
         (buckets, sum(row["repeated_msgs"] or 0 for row in buckets))
         for buckets in _charted_consumers(result, session)
@@ -141,10 +168,11 @@ def heat_map(result: Result, session: str, axis: Axis) -> str:
     rows = sorted((pair for pair in rows if pair[1]), key=lambda pair: -pair[1])
     if not rows:
         return ""
-    most_msgs = max(row["repeated_msgs"] or 0 for buckets, _ in rows for row in buckets)
+    max_msgs = max(row["repeated_msgs"] or 0 for buckets, _ in rows for row in buckets)
     lanes = "".join(
-        f'<div class="lane">{text(_consumer_title(buckets[0]))}: {counted(total, "repeat")}</div>'
-        + plot("thin", _HEAT_HEIGHT, _cells(buckets, most_msgs, axis))
+        f'<div class="lane">{escape_text(_consumer_title(buckets[0]))}: '
+        f"{counted(total, 'repeat')}</div>"
+        + plot("thin", _HEAT_HEIGHT, _render_cells(buckets, max_msgs, axis))
         for buckets, total in rows
     )
     label = "; ".join(
@@ -153,19 +181,19 @@ def heat_map(result: Result, session: str, axis: Axis) -> str:
     width = duration_text(float(rows[0][0][0]["width_s"]))
     return (
         "<figure><figcaption>The darker, the more messages were redelivered (at most "
-        f"{most_msgs:,} in {width})</figcaption>"
-        + chart_of("heat", "Repeated deliveries", label, lanes + axis.ticks())
+        f"{max_msgs:,} in {width})</figcaption>"
+        + chart_frame_html("heat", "Repeated deliveries", label, lanes + axis.ticks())
         + "</figure>"
     )
 
 
-def _cells(buckets: list[Result], most_msgs: int, axis: Axis) -> list[str]:
-    """Return one path per shade, which is ten times shorter than a rectangle per bucket."""
+def _render_cells(buckets: list[Result], max_msgs: int, axis: Axis) -> list[str]:
+    """Return the SVG of a lane: one path per shade, shorter than a rectangle per bucket."""
     shades: dict[int, list[str]] = {}
     for row in buckets:
         if row["repeated_msgs"]:
             level = math.ceil(
-                math.log1p(row["repeated_msgs"]) / math.log1p(most_msgs) * _HEAT_LEVELS
+                math.log1p(row["repeated_msgs"]) / math.log1p(max_msgs) * _HEAT_LEVELS
             )
             x = axis.x(row["bucket_at_us"])
             end = axis.x(row["bucket_at_us"] + row["width_s"] * 1_000_000)
@@ -173,22 +201,24 @@ def _cells(buckets: list[Result], most_msgs: int, axis: Axis) -> list[str]:
             shades.setdefault(level, []).append(
                 f"M{x:.1f} 0h{width:.1f}v{_HEAT_HEIGHT}h-{width:.1f}z"
             )
-    rail = f'<path class="rail" d="M0 {_HEAT_HEIGHT}H{PLOT}"/>'
+    rail = f'<path class="rail" d="M0 {_HEAT_HEIGHT}H{PLOT_WIDTH}"/>'
     return [rail, *(f'<path class="heat{n}" d="{"".join(d)}"/>' for n, d in shades.items())]
 
 
-def slopes(result: Result) -> str:
-    """Return the section with a slope for each changed metric, the worst first; empty without."""
+def render_slopes(result: Result) -> str:
+    """Return the HTML of a slope per changed metric, the worst first; empty without changes."""
     rows = [
         row
         for row in rows_of(result, "comparison")
-        if row["verdict"] in _ORDER and row["baseline_mean"] is not None
+        if row["verdict"] in _VERDICT_ORDER and row["baseline_mean"] is not None
     ]
-    rows.sort(key=lambda row: (_ORDER.index(row["verdict"]), -abs(row["mean_change"] or 1e9)))
+    rows.sort(
+        key=lambda row: (_VERDICT_ORDER.index(row["verdict"]), -abs(row["mean_change"] or 1e9))
+    )
     if not rows:
         return ""
-    figures = "".join(_slope(row) for row in rows[:MOST_SLOPES])
-    hidden_count = len(rows) - MOST_SLOPES
+    figures = "".join(_render_slope(row) for row in rows[:MAX_SLOPES_COUNT])
+    hidden_count = len(rows) - MAX_SLOPES_COUNT
     more_text = (
         f"<p>{hidden_count} more changes are in the table Comparison.</p>"
         if hidden_count > 0
@@ -201,7 +231,7 @@ def slopes(result: Result) -> str:
     )
 
 
-def _slope(row: Result) -> str:
+def _render_slope(row: Result) -> str:
     before, after = float(row["baseline_mean"]), float(row["compared_mean"])
     ends = [
         before * (1 + float(row[name])) if row[name] is not None else after
@@ -216,10 +246,10 @@ def _slope(row: Result) -> str:
     subject = " > ".join(row[name] for name in ("stream", "consumer") if row[name])
     name = f"{row['metric']}{' of ' + subject if subject else ''}"
     interval = row["interval"] or ""
-    label = text("; ".join(part for part in (row["words"], interval) if part))
+    label = escape_text("; ".join(part for part in (row["words"], interval) if part))
     return (
-        f'<figure class="slope {row["verdict"]}"><figcaption><b>{text(row["verdict"])}</b> '
-        f"{text(name)}</figcaption>"
+        f'<figure class="slope {row["verdict"]}"><figcaption><b>{escape_text(row["verdict"])}</b> '
+        f"{escape_text(name)}</figcaption>"
         f'<svg class="pair" viewBox="0 0 {_WIDTH} {_SLOPE_HEIGHT}" role="img" '
         f'aria-label="{label}"><title>{label}</title>'
         f'<line class="whisker" x1="{_RIGHT}" x2="{_RIGHT}" y1="{y(ends[0]):.1f}" '
@@ -230,5 +260,5 @@ def _slope(row: Result) -> str:
         f'<text class="axis" x="{_LEFT - 6}" y="{y(before) + 4:.1f}" text-anchor="end">'
         f"{rate_text(before)}</text>"
         f'<text class="axis" x="{_RIGHT + 8}" y="{y(after) + 4:.1f}">{rate_text(after)}</text>'
-        f"</svg><p>{text(interval)}</p></figure>"
+        f"</svg><p>{escape_text(interval)}</p></figure>"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from natstui.analysis.report.axis import ZONE, text
+from natstui.analysis.report.axis import ZONE, escape_text
 from natstui.analysis.report.sections import Result, rows_of
 from natstui.clean import clean_line
 from natstui.units import counted, duration_text, moment_text
@@ -12,33 +12,33 @@ _MISSING_DATA = {
     "unavailable": "data that could not be read",
     "disconnected": "the time without a connection",
 }
-"""Kind of availability → data that is missing because of it."""
+"""Kind of `availability` → text about the data that is missing because of it."""
 
 
-def heading(result: Result, session: str) -> list[Fact]:
-    """Return the facts about a session, each with a name and a clean text."""
+def session_facts(result: Result, session: str) -> list[Fact]:
+    """Return the facts about a session that are known, as pairs of name and clean text."""
     header = result.get("headers", {}).get(session, {})
     (row, *_) = rows_of(result, "session", session) or [{}]
     facts = [
-        ("System", _join(header.get("cluster") or header.get("target"), _account(header))),
+        ("System", _join(header.get("cluster") or header.get("target"), _account_text(header))),
         ("Server", _join(header.get("server_name"), header.get("server_version"))),
-        ("Recorded", _recorded(header, row)),
-        ("Gaps", _gaps(result, session, row)),
+        ("Recorded", _recorded_text(header, row)),
+        ("Gaps", _gaps_text(result, session, row)),
         ("Not recorded", "; ".join(_missing_data(result, session, header, row))),
     ]
     return [(name, clean_line(fact_text)) for name, fact_text in facts if fact_text]
 
 
-def heading_section(result: Result, sessions: list[str]) -> str:
-    """Return the section with the facts of sessions; empty without any."""
+def facts_section(result: Result, sessions: list[str]) -> str:
+    """Return the HTML of the section with the facts of sessions; empty without facts."""
     parts = []
     for session in sessions:
-        facts = heading(result, session)
+        facts = session_facts(result, session)
         if facts:
             lines = "".join(
-                f"<li><b>{name}</b> {text(fact_text)}</li>" for name, fact_text in facts
+                f"<li><b>{name}</b> {escape_text(fact_text)}</li>" for name, fact_text in facts
             )
-            parts.append(f'<h3>{text(session)}</h3><ul class="facts">{lines}</ul>')
+            parts.append(f'<h3>{escape_text(session)}</h3><ul class="facts">{lines}</ul>')
     return f'<section class="about"><h2>About</h2>{"".join(parts)}</section>' if parts else ""
 
 
@@ -46,11 +46,11 @@ def _join(*parts: object) -> str:
     return ", ".join(str(part) for part in parts if part)
 
 
-def _account(header: Result) -> str:
+def _account_text(header: Result) -> str:
     return f"account {header['account']}" if header.get("account") else ""
 
 
-def _recorded(header: Result, row: Result) -> str:
+def _recorded_text(header: Result, row: Result) -> str:
     first, last = row.get("start_at_us"), row.get("end_at_us")
     if first is None or last is None:
         return ""
@@ -62,7 +62,7 @@ def _recorded(header: Result, row: Result) -> str:
     return _join(f"{time_text} ({duration})", interval_text, version and f"by natstui {version}")
 
 
-def _gaps(result: Result, session: str, row: Result) -> str:
+def _gaps_text(result: Result, session: str, row: Result) -> str:
     count = row.get("gaps_count")
     if count is None:
         return ""
@@ -77,25 +77,25 @@ def _gaps(result: Result, session: str, row: Result) -> str:
 
 
 def _missing_data(result: Result, session: str, header: Result, row: Result) -> list[str]:
-    missing = []
+    missing_texts = []
     if header and not header.get("payloads"):
-        missing.append("payloads of messages, because recording them was not requested")
+        missing_texts.append("payloads of messages, because recording them was not requested")
     if header.get("redacted"):
-        missing.append("names, which were replaced by pseudonyms")
+        missing_texts.append("names, which were replaced by pseudonyms")
     dropped = header.get("dropped")
     if isinstance(dropped, dict):
         at_us = dropped.get("until_at_us")
         until = moment_text(at_us if isinstance(at_us, int) else None)
-        missing.append(f"everything before {until} {ZONE}, deleted: {dropped.get('reason')}")
+        missing_texts.append(f"everything before {until} {ZONE}, deleted: {dropped.get('reason')}")
     if row.get("damage"):
-        missing.append(f"what is damaged: {row['damage']}")
+        missing_texts.append(f"what is damaged: {row['damage']}")
     if row.get("not_judged"):
-        missing.append(f"findings: {row['not_judged']}")
+        missing_texts.append(f"findings: {row['not_judged']}")
     for kind, missing_text in _MISSING_DATA.items():
         outages = [row for row in rows_of(result, "availability", session) if row["kind"] == kind]
         if outages:
             details = sorted({outage["detail"] for outage in outages if outage["detail"]})
-            missing.append(
+            missing_texts.append(
                 f"{missing_text}: {'; '.join(details[:3]) or counted(len(outages), 'time')}"
             )
-    return missing
+    return missing_texts

@@ -1,4 +1,4 @@
-"""A notebook to start with, whose cells load the gold tables and draw the main charts."""
+"""A notebook whose cells load the gold tables and draw the main charts."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def minutes(values, first_us):
     (
         "code",
         """verdict = gold("verdict").orderBy("rank")
-told = ("rank", "harm", "code", "subject", "sentence", "evidence", "advice")
-for row in rows(verdict, *told):
+fields = ("rank", "harm", "code", "subject", "sentence", "evidence", "advice")
+for row in rows(verdict, *fields):
     print(f"{{row['rank']}}. [{{row['harm']}} {{row['code'] or ''}}]", end=" ")
     print(f"{{row['subject']}}: {{row['sentence']}}")
     print(f"   {{row['evidence']}}")
@@ -133,7 +133,8 @@ def notebook_text(result: dict[str, Any]) -> str:
     gold = json.dumps(f"{result['out']}/gold")
     tables_format = json.dumps(result.get("tables_format", "parquet"))
     cells = [
-        _cell(n, kind, text, names, gold, tables_format) for n, (kind, text) in enumerate(_CELLS)
+        _notebook_cell(n, kind, text, names, gold, tables_format)
+        for n, (kind, text) in enumerate(_CELLS)
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     content = {
@@ -145,7 +146,7 @@ def notebook_text(result: dict[str, Any]) -> str:
     return json.dumps(content, indent=1) + "\n"
 
 
-def _cell(
+def _notebook_cell(
     number: int, kind: str, text: str, sessions: str, gold: str, tables_format: str
 ) -> dict[str, Any]:
     lines = (

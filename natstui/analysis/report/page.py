@@ -1,4 +1,4 @@
-"""The answers as one HTML file, without network access, and readable without its script."""
+"""The result as one HTML file, which needs no network and can be read without its script."""
 
 from __future__ import annotations
 
@@ -8,23 +8,29 @@ import re
 from pathlib import Path
 from typing import Any
 
-from natstui.analysis.defaults import LEAST_RISE_RATIO, USUAL_LEVEL
-from natstui.analysis.gold.telling.harm import HARMS
-from natstui.analysis.report.axis import STEPS_S, ZONE, Axis, text
-from natstui.analysis.report.charts import chart, heat_map, load_charts, slopes, small_charts
-from natstui.analysis.report.heading import heading_section
+from natstui.analysis.defaults import FIRST_STEADY_LEVEL, MIN_LOAD_RATIO
+from natstui.analysis.gold.shared.harm import HARMS
+from natstui.analysis.report.axis import TICK_STEPS_S, ZONE, Axis, escape_text
+from natstui.analysis.report.charts import (
+    line_chart,
+    render_consumer_charts,
+    render_heat_map,
+    render_load_charts,
+    render_slopes,
+)
+from natstui.analysis.report.heading import facts_section
 from natstui.analysis.report.sections import Result, SectionText, rows_of, sections
-from natstui.analysis.report.timeline import events_table, timeline
-from natstui.files import open_plain
+from natstui.analysis.report.timeline import events_table, render_timeline
+from natstui.files import open_regular_file
 from natstui.units import duration_text, moment_text
 
-_HERE = Path(__file__).parent
-_SESSIONS_DRAWN = 20
+_FOLDER = Path(__file__).parent
+_MAX_CHARTED_SESSIONS = 20
 _WRAPPED_COLUMNS = ("sentence", "evidence", "detail", "advice")
-"""Columns whose texts are wrapped; names stay on one line."""
+"""Columns whose texts are wrapped; the others stay on one line."""
 _FINDINGS_TABLE = "verdict"
-"""The table that is a list at the top of the page."""
-_TOOLS = (
+"""The table that is shown as a list at the top of the page."""
+_ZOOM_TOOLBAR = (
     '<div class="tools" hidden><button type="button" data-zoom="in">Zoom in</button><button '
     'type="button" data-zoom="out">Zoom out</button><button type="button" '
     'data-zoom="all">Whole session</button><span>Drag over a chart to zoom all charts. Keys in '
@@ -33,44 +39,52 @@ _TOOLS = (
 )
 
 
-_START = (
+_PAGE_START = (
     '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     '<meta name="generator" content="natstui">'
 )
-"""The beginning of every report page, by which it is recognized."""
+"""The beginning of every report page, by which `is_report_page` recognizes it."""
 
 
 def is_report_page(file: Path) -> bool:
-    """Return whether a file is a page that natstui wrote; False for one that cannot be read."""
+    """Return whether a file is a report page of natstui; False if it cannot be read."""
     try:
-        with open_plain(file) as content:
-            return content.read(len(_START)) == _START.encode()
+        with open_regular_file(file) as content:
+            return content.read(len(_PAGE_START)) == _PAGE_START.encode()
     except OSError:
         return False
 
 
 def page(result: dict[str, Any]) -> str:
-    """Return the entire document."""
-    style = (_HERE / "page.css").read_text(encoding="utf-8")
-    script = (_HERE / "page.js").read_text(encoding="utf-8")
+    """Return the report of a result as an HTML document."""
+    style = (_FOLDER / "page.css").read_text(encoding="utf-8")
+    script = (_FOLDER / "page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     names = ", ".join(result["sessions"])
-    title = f"Analysis of {text(names)}" if len(names) < 200 else "Analysis of recorded sessions"
+    title = (
+        f"Analysis of {escape_text(names)}"
+        if len(names) < 200
+        else "Analysis of recorded sessions"
+    )
     parts = [
-        _START,
+        _PAGE_START,
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{title}</title><style>{style}</style></head><body><header><h1>{title}</h1>",
         '<input id="filter" type="search" placeholder="Filter all tables" '
         f'aria-label="Filter all tables"><p class="zone">All times are {ZONE}.</p></header><main>',
         findings_list(result),
-        heading_section(result, result["sessions"][:_SESSIONS_DRAWN]),
+        facts_section(result, result["sessions"][:_MAX_CHARTED_SESSIONS]),
     ]
-    parts += [_session(result, session) for session in result["sessions"][:_SESSIONS_DRAWN]]
-    parts += [slopes(result), _knees(result)]
     parts += [
-        _section(section) for section in sections(result) if section.table != _FINDINGS_TABLE
+        _render_session(result, session) for session in result["sessions"][:_MAX_CHARTED_SESSIONS]
+    ]
+    parts += [render_slopes(result), _knee_charts(result)]
+    parts += [
+        _render_section(section)
+        for section in sections(result)
+        if section.table != _FINDINGS_TABLE
     ]
     parts.append(f"</main><script>{script}</script></body></html>\n")
     return "".join(parts)
@@ -88,23 +102,23 @@ def since_text(row: Result) -> str:
 
 
 def findings_list(result: Result) -> str:
-    """Return the findings as a list, in the order of the verdict."""
+    """Return the HTML list of the findings, in the order of the verdict."""
     rows = rows_of(result, _FINDINGS_TABLE)
     if not rows:
         return (
             '<section class="told"><h2>Worth looking at</h2><p>Nothing stands out.</p></section>'
         )
-    items = "".join(_item(row, len(result["sessions"]) > 1) for row in rows)
+    items = "".join(_finding_item(row, len(result["sessions"]) > 1) for row in rows)
     return f'<section class="told"><h2>Worth looking at</h2><ol>{items}</ol></section>'
 
 
-def _with_code(raw_text: str) -> str:
+def _code_html(raw_text: str) -> str:
     """Return the HTML of a text whose parts in backticks are code."""
-    return re.sub("`([^`]*)`", r"<code>\1</code>", text(raw_text))
+    return re.sub("`([^`]*)`", r"<code>\1</code>", escape_text(raw_text))
 
 
-def _item(row: Result, has_several_sessions: bool) -> str:
-    code = f'<span class="code">{text(row["code"])}</span> ' if row["code"] else ""
+def _finding_item(row: Result, has_several_sessions: bool) -> str:
+    code = f'<span class="code">{escape_text(row["code"])}</span> ' if row["code"] else ""
     details = [
         row["evidence"] or "",
         since_text(row),
@@ -113,16 +127,16 @@ def _item(row: Result, has_several_sessions: bool) -> str:
     details_text = " · ".join(detail for detail in details if detail)
     meaning = HARMS.get(row["harm"], "")
     return (
-        f'<li><p class="head"><span class="harm {text(row["harm"] or "none")}" '
-        f'title="{text(meaning)}">{text(row["harm"] or "")}</span> {code}'
-        f"<b>{text(row['subject'] or '')}</b> {text(row['sentence'] or '')}</p>"
-        f'<p class="evidence">{text(details_text)}</p>'
-        f'<p class="advice">{_with_code(row["advice"] or "")}</p></li>'
+        f'<li><p class="head"><span class="harm {escape_text(row["harm"] or "none")}" '
+        f'title="{escape_text(meaning)}">{escape_text(row["harm"] or "")}</span> {code}'
+        f"<b>{escape_text(row['subject'] or '')}</b> {escape_text(row['sentence'] or '')}</p>"
+        f'<p class="evidence">{escape_text(details_text)}</p>'
+        f'<p class="advice">{_code_html(row["advice"] or "")}</p></li>'
     )
 
 
-def _axis(result: dict[str, Any], session: str) -> Axis | None:
-    """Return the axis of a session; None without data for charts."""
+def _session_axis(result: dict[str, Any], session: str) -> Axis | None:
+    """Return the time axis of a session; None if it has no data for charts."""
     ends = [(row["start_at_us"], row["end_at_us"]) for row in rows_of(result, "session", session)]
     buckets = rows_of(result, "picture", session)
     ends += [(r["bucket_at_us"], r["bucket_at_us"] + r["width_s"] * 1_000_000) for r in buckets]
@@ -132,16 +146,16 @@ def _axis(result: dict[str, Any], session: str) -> Axis | None:
     )
 
 
-def _session(result: dict[str, Any], session: str) -> str:
-    """Return the charts of a session, which share an axis and are zoomed together."""
-    axis = _axis(result, session)
+def _render_session(result: dict[str, Any], session: str) -> str:
+    """Return the HTML of the charts of a session, which have the same axis; empty without data."""
+    axis = _session_axis(result, session)
     if axis is None:
         return ""
     parts = [
-        ("", timeline(result, session, axis)),
-        ("Load", load_charts(result, session, axis)),
-        ("Repeated deliveries", heat_map(result, session, axis)),
-        ("The worst consumers", small_charts(result, session, axis)),
+        ("", render_timeline(result, session, axis)),
+        ("Load", render_load_charts(result, session, axis)),
+        ("Repeated deliveries", render_heat_map(result, session, axis)),
+        ("The worst consumers", render_consumer_charts(result, session, axis)),
         ("Events in the order of time", events_table(result, session, axis)),
     ]
     charts = "".join(
@@ -154,13 +168,14 @@ def _session(result: dict[str, Any], session: str) -> str:
     time_text = f"{moment_text(axis.first_us)} to {moment_text(axis.last_us)} {ZONE}"
     return (
         f'<section class="time" data-first="{axis.first_us}" data-last="{axis.last_us}" '
-        f'data-steps="{",".join(map(str, STEPS_S))}">'
-        f"<h2>Timeline of {text(session)}</h2><p>{time_text}</p>{_TOOLS}{charts}</section>"
+        f'data-steps="{",".join(map(str, TICK_STEPS_S))}">'
+        f"<h2>Timeline of {escape_text(session)}</h2><p>{time_text}</p>{_ZOOM_TOOLBAR}{charts}"
+        "</section>"
     )
 
 
-def _knees(result: dict[str, Any]) -> str:
-    """Return a chart of latency over load for each benchmark that ran at several loads."""
+def _knee_charts(result: dict[str, Any]) -> str:
+    """Return the HTML of latency over load, for each benchmark that ran at several loads."""
     runs: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows_of(result, "bench_knee"):
         runs.setdefault((row["session"], row["run_id"], row["metric"]), []).append(row)
@@ -175,40 +190,46 @@ def _knees(result: dict[str, Any]) -> str:
         lines = [(metric, [round(load) for load, _, _ in points], [p99 for _, p99, _ in points])]
         range_text = f"from {points[0][0]:,.0f} to {points[-1][0]:,.0f} messages per second"
         parts.append(
-            f"<figure><figcaption>{text(title)}, {range_text}</figcaption>"
-            f"{chart(title, lines, Axis(lines[0][1][0], lines[0][1][-1]), ticks=False)}</figure>"
+            f"<figure><figcaption>{escape_text(title)}, {range_text}</figcaption>"
+            f"{line_chart(title, lines, Axis(lines[0][1][0], lines[0][1][-1]), has_ticks=False)}"
+            "</figure>"
         )
     return f"<section><h2>Latency over load</h2>{''.join(parts)}</section>" if parts else ""
 
 
 def _has_several_loads(levels: list[dict[str, Any]]) -> bool:
-    """Return whether a run was at several loads, and not at a slightly uneven one."""
-    steady_loads = [row["load_per_s"] or 0.0 for row in levels if row["level"] >= USUAL_LEVEL]
-    return max(steady_loads, default=0.0) >= LEAST_RISE_RATIO * min(steady_loads, default=1.0)
+    """Return whether the loads of a run differ by the ratio `MIN_LOAD_RATIO`."""
+    steady_loads = [
+        row["load_per_s"] or 0.0 for row in levels if row["level"] >= FIRST_STEADY_LEVEL
+    ]
+    return max(steady_loads, default=0.0) >= MIN_LOAD_RATIO * min(steady_loads, default=1.0)
 
 
-def _class(kind: str) -> str:
-    """Return the class attribute; empty without a class, to keep the page small."""
+def _class_attribute(kind: str) -> str:
+    """Return the HTML attribute of a class; empty without a class."""
     return f' class="{kind}"' if kind else ""
 
 
-def _section(section: SectionText) -> str:
+def _render_section(section: SectionText) -> str:
     """Return the HTML of a table, without the optional end tags of rows and cells."""
-    title = text(section.section.title)
+    title = escape_text(section.section.title)
     head = f"<section><h2>{title}</h2>"
     if not section.rows:
-        return f"{head}<p>{text(section.section.empty)}</p></section>"
+        return f"{head}<p>{escape_text(section.section.empty)}</p></section>"
     kinds = [
         "num" if numeric else "long" if title in _WRAPPED_COLUMNS else ""
         for title, numeric in zip(section.titles, section.numeric, strict=True)
     ]
     titles = "".join(
-        f'<th scope="col"{_class(kind)} tabindex="0">{text(title)}</th>'
+        f'<th scope="col"{_class_attribute(kind)} tabindex="0">{escape_text(title)}</th>'
         for kind, title in zip(kinds, section.titles, strict=True)
     )
     rows = "".join(
         "\n<tr>"
-        + "".join(f"<td{_class(kind)}>{text(cell)}" for kind, cell in zip(kinds, row, strict=True))
+        + "".join(
+            f"<td{_class_attribute(kind)}>{escape_text(cell)}"
+            for kind, cell in zip(kinds, row, strict=True)
+        )
         for row in section.rows
     )
     more_text = "<p>There are more rows in the table.</p>" if section.cut else ""

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from natstui.analysis.gold.telling.family import family_of
+from natstui.analysis.gold.shared.family import family_of
 from natstui.analysis.section import Section
 from natstui.clean import clean_line
 from natstui.units import UNKNOWN, moment_text, quantity_text, title_text
 
 
 def cell_text(name: str, value: Any) -> str:
-    """Return the clean text of a cell in the unit at the end of its column's name."""
+    """Return the value of column `name` as clean text, in the unit at the end of the name."""
     if value is None:
         return UNKNOWN
     if isinstance(value, bool):
@@ -40,7 +40,7 @@ class SectionText:
 
 
 def titles_of(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the titles of columns, without units except for equal titles."""
+    """Return the titles of columns, without units; equal titles keep their units."""
     titles = [title_text(name) for name in names]
     return tuple(
         name.replace("_", " ") if titles.count(title) > 1 else title
@@ -49,7 +49,7 @@ def titles_of(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def section_text(result: Result, name: str) -> SectionText:
-    """Return the section of a table, without the session's name if there is only one."""
+    """Return the section of a table as text; without the column `session` if there is only one."""
     table = result["tables"][name]
     section = Section(**table["section"])
     types = {column["name"]: column["type"] for column in table["columns"]}
@@ -59,7 +59,7 @@ def section_text(result: Result, name: str) -> SectionText:
     )
     rows = tuple(
         tuple(cell_text(column, row[column]) for column in columns)
-        for row in _as_families(result, name)
+        for row in _merge_families(result, name)
     )
     return SectionText(
         name,
@@ -73,48 +73,48 @@ def section_text(result: Result, name: str) -> SectionText:
 
 Family = tuple[str, str, str]
 """Session, stream, and the common prefix of names of ephemeral consumers."""
-_MOMENTS = ("bucket_at_us", "start_at_us")
-"""Columns of tables with several rows per consumer."""
+_PERIOD_COLUMNS = ("bucket_at_us", "start_at_us")
+"""Columns that only tables with several rows per consumer have."""
 
 
-def families(result: Result) -> dict[Family, int]:
-    """Return the number of ephemeral consumers in each family."""
+def family_sizes(result: Result) -> dict[Family, int]:
+    """Return family of ephemeral consumers → number of consumers in it."""
     return {
         (row["session"], row["stream"], row["name"]): row["consumers_count"]
         for row in rows_of(result, "ephemeral")
     }
 
 
-def family(row: Result, members_count: Mapping[Family, int]) -> Family | None:
-    """Return the family of a row's consumer; None without one."""
+def find_family(row: Result, sizes: Mapping[Family, int]) -> Family | None:
+    """Return the family of the consumer of a row; None if it has no family in `sizes`."""
     name = family_of(row.get("consumer") or "")
     row_family = (row["session"], row.get("stream") or "", name or "")
-    return row_family if row_family in members_count else None
+    return row_family if row_family in sizes else None
 
 
-def _as_families(result: Result, name: str) -> list[Result]:
-    """Return the rows of a table, with only the first of each family of ephemeral consumers.
+def _merge_families(result: Result, name: str) -> list[Result]:
+    """Return the rows of a table, only the first row of each family of ephemeral consumers.
 
     Tables with several rows per consumer keep all rows.
     """
-    rows, members_count = rows_of(result, name), families(result)
+    rows, sizes = rows_of(result, name), family_sizes(result)
     names = {column["name"] for column in result["tables"][name]["columns"]}
-    if not members_count or "created_at_us" not in names or names & {*_MOMENTS}:
+    if not sizes or "created_at_us" not in names or names & {*_PERIOD_COLUMNS}:
         return rows
     kept_rows, seen_families = [], set[Family]()
     for row in rows:
-        row_family = family(row, members_count)
+        row_family = find_family(row, sizes)
         if row_family is None:
             kept_rows.append(row)
         elif row_family not in seen_families:
             seen_families.add(row_family)
-            size_text = f"(1 of {members_count[row_family]} {row_family[2]})"
-            kept_rows.append(row | {"consumer": f"{row['consumer']} {size_text}"})
+            family_size_text = f"(1 of {sizes[row_family]} {row_family[2]})"
+            kept_rows.append(row | {"consumer": f"{row['consumer']} {family_size_text}"})
     return kept_rows
 
 
 def sections(result: Result) -> list[SectionText]:
-    """Return all sections in the order of the answers; optional ones only with rows."""
+    """Return all sections in the order of the gold tables; optional ones only with rows."""
     texts = [
         section_text(result, name) for name, table in result["tables"].items() if table["section"]
     ]
@@ -122,7 +122,7 @@ def sections(result: Result) -> list[SectionText]:
 
 
 def damaged_sessions(result: Result) -> list[str]:
-    """Return the clean names of sessions with unreadable parts."""
+    """Return the clean names of the sessions of which something could not be read."""
     table = result["tables"]["session"]
     names = [column["name"] for column in table["columns"]]
     session, damage = names.index("session"), names.index("damage")
@@ -130,7 +130,7 @@ def damaged_sessions(result: Result) -> list[str]:
 
 
 def rows_of(result: Result, name: str, session: str | None = None) -> list[Result]:
-    """Return the rows of a table, each by column; empty without the table."""
+    """Return the rows of a table as column → value, of one session or all; empty if missing."""
     table = result["tables"].get(name)
     if table is None:
         return []
@@ -140,15 +140,16 @@ def rows_of(result: Result, name: str, session: str | None = None) -> list[Resul
 
 
 def series(result: Result, session: str, column: str) -> tuple[list[int], list[float | None]]:
-    """Return the times and values of a column in the charts of all streams and consumers."""
+    """Return the times (UTC µs) and values of a column of `picture`, of all consumers together."""
     rows = [row for row in rows_of(result, "picture", session) if not row["rank"]]
     return [row["bucket_at_us"] for row in rows], [row[column] for row in rows]
 
 
-def only_bucket(result: Result, session: str, lines: Sequence[tuple[str, str]]) -> str:
-    """Return the only value of each line (name, column of `picture`) of a session as text.
+def single_bucket_text(result: Result, session: str, lines: Sequence[tuple[str, str]]) -> str:
+    """Return the values of a session with a single bucket as text; empty for other sessions.
 
-    It replaces a chart of a single bucket; empty with more buckets, or none.
+    It replaces a chart, which needs more buckets. `lines` are pairs of a name and a column of
+    `picture`.
     """
     points = [
         (at, f"{name} {cell_text(column, value)}")

@@ -1,4 +1,4 @@
-"""Silver: flat, typed tables, one row per sample or event, made from the columns of bronze.
+"""The silver layer: flat, typed tables, one row per sample or event, from the lines of bronze.
 
 `build` writes the tables, `layer` reads them.
 """

@@ -1,4 +1,4 @@
-"""Writes the silver tables of new or changed sessions; those of the others are kept."""
+"""Writes the silver tables of new or changed sessions; keeps those of other sessions."""
 
 from __future__ import annotations
 
@@ -51,42 +51,47 @@ MANIFEST = Table(
     key=("session",),
 )
 
-Step = Callable[[str], None]
+ReportStep = Callable[[str], None]
 
-_EVENTS = (
+_EVENT_TABLES = (
     (ADVISORY, ("advisory", "advisories_counted"), silver_events.advisories),
     (ACK_SAMPLE, ("ack_sample",), silver_events.ack_samples),
     (ACK_TIME, ("ack_sample", "acks_counted"), silver_events.ack_times),
     (EVENT, tuple(map(kind_of, silver_events.EVENTS)), silver_events.events),
 )
-"""Table, the kinds of lines from which it is made, and the function that makes it."""
+"""Triples: a table, the kinds of lines from which its rows come, and the function for the rows."""
 
 
-def build_silver(spark: SparkSession, store: Store, sources: list[Source], step: Step) -> int:
-    """Bring bronze and silver up to date; returns the number of sessions read."""
+def build_silver(
+    spark: SparkSession, store: Store, sources: list[Source], report_step: ReportStep
+) -> int:
+    """Update bronze and silver for `sources`; return the number of sessions that were read."""
     files = segment_files(spark, sources)
-    step("checking the segments")
-    plan = plan_sessions(files, complete_sessions(store), store.part_of_many)
-    store.set_parts(plan.parts, plan.new.keys())
-    new = [source for source in sources if source.session in plan.new]
-    if not new:
+    report_step("checking the segments")
+    plan = plan_sessions(files, complete_sessions(store), store.shared_part_name)
+    store.set_parts(plan.parts, plan.sessions_to_read.keys())
+    sources_to_read = [source for source in sources if source.session in plan.sessions_to_read]
+    if not sources_to_read:
         return 0
     _drop_old_rows(store, plan)
-    new_files = [file for file in files if file.session in plan.new]
-    lines, segment_rows, kinds = build_bronze(store, new, new_files, step)
-    _write_tables(store, new, lines, segment_rows, kinds, step)
-    rows = [(s.session, plan.new[s.session], s.folder, plan.parts[s.session]) for s in new]
-    store.write_silver(MANIFEST, store.known_rows(MANIFEST, rows))
-    return len(new)
+    files_to_read = [file for file in files if file.session in plan.sessions_to_read]
+    lines, segment_rows, kinds = build_bronze(store, sources_to_read, files_to_read, report_step)
+    _write_tables(store, sources_to_read, lines, segment_rows, kinds, report_step)
+    rows = [
+        (s.session, plan.sessions_to_read[s.session], s.folder, plan.parts[s.session])
+        for s in sources_to_read
+    ]
+    store.write_silver(MANIFEST, store.create_rows(MANIFEST, rows))
+    return len(sources_to_read)
 
 
 def _drop_old_rows(store: Store, plan: Plan) -> None:
-    """Remove the old rows of the sessions to read; first the mark that they are complete.
+    """Delete the old parts of the sessions to read; first those of the manifest.
 
-    Otherwise a table for which they have no rows any more would keep the old ones.
+    Otherwise a table for which a session has no rows any more would keep its old rows.
     """
     for table in (MANIFEST, *TABLES):
-        store.drop_silver(table, plan.stay)
+        store.drop_silver(table, plan.kept_parts)
 
 
 def _write_tables(
@@ -95,41 +100,41 @@ def _write_tables(
     lines: DataFrame,
     segment_rows: DataFrame,
     kinds: set[str],
-    step: Step,
+    report_step: ReportStep,
 ) -> None:
     with ExitStack() as stack:
 
-        def persisted(rows: DataFrame) -> DataFrame:
+        def persist(rows: DataFrame) -> DataFrame:
             stack.callback(rows.unpersist)
             return rows.persist()
 
-        segments = persisted(silver_index.segments(lines, segment_rows))
+        segments = persist(silver_index.segments(lines, segment_rows))
         store.write_silver(SEGMENT, segments)
-        all_read = not _torn_count(segments)
-        if not all_read:
+        has_all_lines = not _count_excluded_lines(segments)
+        if not has_all_lines:
             lines = silver_index.exclude_records(
-                lines, persisted(silver_index.left_out_records(lines))
+                lines, persist(silver_index.left_out_records(lines))
             )
-        records = silver_index.other_records(lines)
+        records = silver_index.records_except_polls(lines)
         steps = None
         if "clock_stepped" in kinds:
             steps = silver_index.clock_steps(records)
             records = silver_index.with_clock_offsets(records)
         if "gap" in kinds:
             lines = silver_index.with_clock_shift(
-                lines, persisted(silver_index.clock_restarts(lines))
+                lines, persist(silver_index.clock_restarts(lines))
             )
-        poll = persisted(silver_index.polls(lines, steps, all_read=all_read))
-        step("polls")
+        poll = persist(silver_index.polls(lines, steps, has_all_lines=has_all_lines))
+        report_step("polls")
         store.write_silver(POLL, poll)
-        gap_ends = persisted(silver_index.gap_ends(poll))
-        step("samples and events")
+        gap_ends = persist(silver_index.gap_ends(poll))
+        report_step("samples and events")
         store.write_silver(STREAM_SAMPLE, silver_samples.stream_samples(lines, gap_ends))
         store.write_silver(CONSUMER_SAMPLE, silver_samples.consumer_samples(lines, gap_ends))
-        first_keyframes = persisted(silver_events.first_keyframes(records))
-        # Many tables are made of the records, and of their keyframes only the first ones.
-        records = persisted(records.where(F.col("kind") != "keyframe").drop("keyframe"))
-        _write_rows(store, sources, records, first_keyframes, kinds, step)
+        first_keyframes = persist(silver_events.first_keyframes(records))
+        # Many tables read the records, but of the keyframes only the first of each session.
+        records = persist(records.where(F.col("kind") != "keyframe").drop("keyframe"))
+        _write_rows(store, sources, records, first_keyframes, kinds, report_step)
 
 
 def _write_rows(
@@ -138,87 +143,89 @@ def _write_rows(
     records: DataFrame,
     first_keyframes: DataFrame,
     kinds: set[str],
-    step: Step,
+    report_step: ReportStep,
 ) -> None:
-    """Write the tables of records other than polls, each once, because a write replaces parts."""
-    finding_rows, unjudged_rows = _findings(store, records, first_keyframes, kinds, sources, step)
-    if finding_rows is not None:
-        store.write_silver(FINDING, finding_rows)
-    for table, rows in _small_tables(records, first_keyframes, kinds):
+    """Write the tables of other records than polls, each in one write, which replaces parts."""
+    finding_table, unjudged_rows = _collect_findings(
+        store, records, first_keyframes, kinds, sources, report_step
+    )
+    if finding_table is not None:
+        store.write_silver(FINDING, finding_table)
+    for table, rows in _small_record_tables(records, first_keyframes, kinds):
         if table == EVENT and unjudged_rows:
-            rows = rows.unionAll(store.known_rows(EVENT, unjudged_rows))
+            rows = rows.unionAll(store.create_rows(EVENT, unjudged_rows))
         store.write_silver(table, rows)
     if unjudged_rows and kinds.isdisjoint(map(kind_of, silver_events.EVENTS)):
-        store.write_silver(EVENT, store.known_rows(EVENT, unjudged_rows))
+        store.write_silver(EVENT, store.create_rows(EVENT, unjudged_rows))
 
 
-def _findings(
+def _collect_findings(
     store: Store,
     records: DataFrame,
     first_keyframes: DataFrame,
     kinds: set[str],
     sources: list[Source],
-    step: Step,
+    report_step: ReportStep,
 ) -> tuple[DataFrame | None, list[tuple[Any, ...]]]:
-    """Return the table `finding`, and rows of `event` for sessions without known findings.
+    """Return the table `finding`, and a row of `event` for each session with unknown findings.
 
-    Findings are the recorded ones, or computed for sessions that have none recorded.
+    Findings are computed for sessions that have none recorded; unknown if that fails.
     """
-    recorded = None
-    if not kinds.isdisjoint(silver_findings.MADE_OF):
-        recorded = silver_findings.findings(records, first_keyframes)
+    recorded_findings = None
+    if not kinds.isdisjoint(silver_findings.FINDING_LINE_KINDS):
+        recorded_findings = silver_findings.findings(records, first_keyframes)
     computed_rows: list[tuple[Any, ...]] = []
     unjudged_rows: list[tuple[Any, ...]] = []
-    if recorded is not None:
-        sources = silver_findings.without_findings(first_keyframes, sources)
+    if recorded_findings is not None:
+        sources = silver_findings.sources_without_findings(first_keyframes, sources)
     for source in sources:
         try:
             computed_rows += silver_findings.computed_rows(source)
         except SessionError as error:
-            # Spark has read it: a recording of another tool, or damaged, is analysed all the same.
-            step(f"{source.session} cannot be judged: {error}")
+            # Only the findings are unknown: Spark could read the session.
+            report_step(f"{source.session} cannot be judged: {error}")
             unjudged_rows.append(
                 (source.session, None, silver_findings.NOT_JUDGED, None, str(error))
             )
     if not computed_rows:
-        return recorded, unjudged_rows
-    rows = store.known_rows(FINDING, computed_rows)
-    return rows if recorded is None else recorded.unionAll(rows), unjudged_rows
+        return recorded_findings, unjudged_rows
+    rows = store.create_rows(FINDING, computed_rows)
+    return rows if recorded_findings is None else recorded_findings.unionAll(rows), unjudged_rows
 
 
-def _torn_count(segments: DataFrame) -> int:
-    """Return the number of lines that are left out."""
+def _count_excluded_lines(segments: DataFrame) -> int:
+    """Return the number of lines of all segments that are left out."""
     row = segments.agg(F.sum("torn_lines_count").alias("torn")).first()
     assert row is not None
     return row["torn"] or 0
 
 
-def _small_tables(
+def _small_record_tables(
     lines: DataFrame, first_keyframes: DataFrame, kinds: set[str]
 ) -> Iterator[tuple[Table, DataFrame]]:
-    """Yield the small tables that have lines, each with its rows."""
-    for table, needed, rows in _EVENTS:
-        if kinds.intersection(needed):
+    """Yield each table of small records whose kinds of lines occur, with its rows."""
+    for table, line_kinds, rows in _EVENT_TABLES:
+        if kinds.intersection(line_kinds):
             yield table, rows(lines)
     if not kinds.isdisjoint(("configured", "keyframe")):
         yield CONFIGURATION, silver_events.configurations(lines, first_keyframes)
     if "benchmark_report" in kinds:
-        reports = silver_bench.reports(lines)
-        yield BENCH_INTERVAL, silver_bench.bench_intervals(reports)
-        yield BENCH_LATENCY, silver_bench.bench_latencies(reports)
+        worker_reports = silver_bench.worker_reports(lines)
+        yield BENCH_INTERVAL, silver_bench.bench_intervals(worker_reports)
+        yield BENCH_LATENCY, silver_bench.bench_latencies(worker_reports)
     if "benchmark_finished" in kinds:
         yield BENCH_RESULT, silver_bench.bench_results(lines)
 
 
 def complete_sessions(store: Store) -> dict[str, CompleteSession]:
-    """Return session → part and fingerprint, for sessions whose silver tables are complete."""
+    """Return session → fingerprint and part, for sessions with complete, current silver tables."""
     if not store.has_silver(MANIFEST):
         return {}
     rows = store.silver(MANIFEST, None).select("session", "fingerprint", "lies_in").collect()
     return {row[0]: CompleteSession(row[1], row[2]) for row in rows if is_current(row[1])}
 
 
-def marks_of(store: Store, sessions: list[str]) -> dict[str, str]:
+def read_session_fingerprints(store: Store, sessions: list[str]) -> dict[str, str]:
     """Return session → fingerprint, for the sessions whose silver tables are complete."""
     rows = store.silver(MANIFEST, sessions).select("session", "fingerprint")
     return {row["session"]: row["fingerprint"] for row in rows.collect()}

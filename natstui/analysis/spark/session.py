@@ -1,4 +1,4 @@
-"""A Spark session on loopback, without output, with bounded memory; and cancelling of its jobs."""
+"""Starts a Spark session with bounded memory, on loopback if it is local, and cancels its jobs."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from natstui.analysis.conf import JAVA_OPTIONS, NO_CONF, Conf
-from natstui.analysis.defaults import MASTER, MEMORY, PARTITION_BYTES, SMALL_BYTES
+from natstui.analysis.defaults import MASTER, MAX_SMALL_DATA_BYTES, MEMORY, PARTITION_BYTES
 from natstui.analysis.spark.java import find_java
 from natstui.errors import AnalysisError
 
 APP_NAME = "natstui-analysis"
-_JVM_MEMORY = "-Xms{memory} -XX:MaxDirectMemorySize=256m -XX:MetaspaceSize=256m"
+_JVM_MEMORY_OPTIONS = "-Xms{memory} -XX:MaxDirectMemorySize=256m -XX:MetaspaceSize=256m"
 """Options for a heap of constant size, bounded buffers outside it, and space for Spark's classes.
 
 Each growth of heap or classes would cause a garbage collection.
 """
-_JVM = "-XX:+UseParallelGC"
+_JVM_OPTIONS = "-XX:+UseParallelGC"
 """Option for the garbage collector with the least total work."""
-_JVM_SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+_JVM_SMALL_DATA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Options for small data: a collector with one thread, and only the fast compiler (C1).
 
-Its code has as much room as with both compilers: without, what is compiled is thrown out.
+The code cache is as large as with both compilers: in a smaller one compiled code is discarded.
 """
 _JVM_ENVIRONMENT = {
     # glibc would keep an arena per thread for what zlib and zstd allocate: 1 GiB more.
@@ -46,18 +46,18 @@ _JVM_ENVIRONMENT = {
 """Environment variables of the JVM that the user may override."""
 
 
-_LOCAL = {
+_LOCAL_SETTINGS = {
     "spark.eventLog.enabled": "false",
     "spark.hadoop.fs.defaultFS": "file:///",
 }
-"""Settings of a local run that replace those of a cluster's configuration."""
-_PARTITIONS = "spark.sql.shuffle.partitions"
-_CANCEL_EVERY_S = 0.2
+"""Settings of a local run that replace those in the configuration of a cluster."""
+_PARTITIONS_SETTING = "spark.sql.shuffle.partitions"
+_CANCEL_INTERVAL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """The settings of an analysis for Spark."""
+    """The settings with which an analysis starts Spark."""
 
     scratch: Path
     """Folder for temporary data of Spark; it can become as large as the recordings."""
@@ -73,33 +73,33 @@ class SparkSettings:
 
     @property
     def is_small(self) -> bool:
-        """Return whether the data is so small that planning takes most of a run."""
-        return self.size_bytes is not None and self.size_bytes <= SMALL_BYTES
+        """Return whether the data is so small that planning is most of a run."""
+        return self.size_bytes is not None and self.size_bytes <= MAX_SMALL_DATA_BYTES
 
 
 def settings_for_size(settings: SparkSettings) -> dict[str, str]:
-    """Return the settings of Spark that depend on the size of the data."""
+    """Return the settings of Spark that depend on the size of the data; empty if it is unknown."""
     if settings.size_bytes is None:
-        # A cluster has a number of its own, and Spark puts small partitions together.
+        # A cluster has its own number of partitions, and Spark merges small ones.
         return {}
     if not settings.is_small:
         return {
-            _PARTITIONS: str(math.ceil(settings.size_bytes / PARTITION_BYTES)),
+            _PARTITIONS_SETTING: str(math.ceil(settings.size_bytes / PARTITION_BYTES)),
             # Each task generates and compiles the code of its steps, which takes longer than to
             # read a segment.
             "spark.sql.files.minPartitionNum": str(2 * _cores_count(settings.master)),
         }
     return {
-        # One task sorts, groups and joins what is there in milliseconds.
-        _PARTITIONS: "1",
-        # There is nothing to be learnt from the size of what one task has written.
+        # One task sorts, groups and joins all rows in milliseconds.
+        _PARTITIONS_SETTING: "1",
+        # The size of the output of a single task decides nothing.
         "spark.sql.adaptive.enabled": "false",
         # To compile a query takes longer than to run it as it is.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        # Looks for mistakes of the optimizer itself, after each of its steps.
+        # Checks the optimizer itself after each of its steps.
         "spark.sql.lightweightPlanChangeValidation": "false",
-        # To hand the smaller side of a join around is a job of its own.
+        # To broadcast the smaller side of a join is a separate job.
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.optimizer.disableHints": "true",
     }
@@ -116,11 +116,11 @@ def _cores_count(master: str) -> int:
 def open_session(settings: SparkSettings) -> SparkSession:
     """Start Spark, or connect to a server that runs it.
 
-    Raises AnalysisError without Java, or if the environment requires another Spark.
+    Raises AnalysisError if there is no Java, or the environment requires another Spark.
     """
     builder = SparkSession.builder.appName(APP_NAME)
     if settings.remote:
-        return _configured_session(builder.remote(settings.remote).getOrCreate(), settings)
+        return _configure_session(builder.remote(settings.remote).getOrCreate(), settings)
     _check_environment(os.environ)
     environment = start_environment(settings.master, os.environ) | find_java().environment()
     if _is_on_loopback(settings.master):
@@ -129,18 +129,18 @@ def open_session(settings: SparkSettings) -> SparkSession:
     builder = builder.master(settings.master)
     for name, value in _start_settings(settings).items():
         builder = builder.config(name, value)
-    with _in_environment(environment):
+    with _set_environment(environment):
         spark = builder.getOrCreate()
-    return _configured_session(spark, settings)
+    return _configure_session(spark, settings)
 
 
 def start_environment(master: str, user_variables: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables for the start of Spark.
 
-    `user_variables` are those that are already set.
+    `user_variables` are the variables that are already set; some of them have precedence.
     """
-    # Spark starts Python with -m, which otherwise looks for modules in the current folder first.
-    # Where Spark is, its own script would start a Python to find out.
+    # Spark starts Python with -m, which otherwise imports modules from the current folder first.
+    # Without SPARK_HOME, Spark's script would start a Python to find it.
     environment = {"PYTHONSAFEPATH": "1", "SPARK_HOME": _find_spark_home()}
     if _is_on_loopback(master):
         # In the environment, because Spark picks its address before it reads its settings.
@@ -159,26 +159,26 @@ def _is_on_loopback(master: str) -> bool:
 
 
 def _check_environment(user_variables: Mapping[str, str]) -> None:
-    """Raise AnalysisError if the environment requires another Spark than that of pyspark."""
+    """Raise AnalysisError if SPARK_HOME or SPARK_REMOTE require another Spark than pyspark's."""
     if user_variables.get("SPARK_REMOTE"):
         raise AnalysisError(
-            "SPARK_REMOTE is set: unset it, or give the address of the server with --remote"
+            "SPARK_REMOTE is set: unset it, or set the address of the server with --remote"
         )
     home, advice = _find_spark_home(), "unset it to use that of pyspark"
     setting_text = f"SPARK_HOME={user_variables.get('SPARK_HOME')}"
     if not Path(home, "bin", "spark-submit").is_file():
         raise AnalysisError(f"{setting_text} has no bin/spark-submit: {advice}")
-    core = next((jar.name for jar in Path(home, "jars").glob("spark-core_*.jar")), "no jars")
-    if pyspark.__version__ not in core:
+    core_jar = next((jar.name for jar in Path(home, "jars").glob("spark-core_*.jar")), "no jars")
+    if pyspark.__version__ not in core_jar:
         raise AnalysisError(
-            f"{setting_text} is another version than pyspark {pyspark.__version__} ({core}): "
+            f"{setting_text} is another version than pyspark {pyspark.__version__} ({core_jar}): "
             f"{advice}"
         )
 
 
 @contextmanager
-def _in_environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables during the `with` block, only for the processes of Spark."""
+def _set_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the processes of Spark, until the end of the `with` block."""
     previous = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -193,19 +193,19 @@ def _in_environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 def submitted_session(settings: SparkSettings) -> SparkSession:
     """Return the session of `spark-submit`, which keeps its master, memory and addresses."""
-    return _configured_session(SparkSession.builder.appName(APP_NAME).getOrCreate(), settings)
+    return _configure_session(SparkSession.builder.appName(APP_NAME).getOrCreate(), settings)
 
 
 def _start_settings(settings: SparkSettings) -> dict[str, str]:
     user_settings = settings.conf.start_settings()
-    memory = _JVM_MEMORY.format(memory=settings.memory)
+    memory = _JVM_MEMORY_OPTIONS.format(memory=settings.memory)
     java_options = (
         memory,
-        _JVM_SMALL if settings.is_small else _JVM,
+        _JVM_SMALL_DATA_OPTIONS if settings.is_small else _JVM_OPTIONS,
         user_settings.pop(JAVA_OPTIONS, ""),
     )
     spark_settings = {
-        **(_LOCAL if settings.master.startswith("local") else {}),
+        **(_LOCAL_SETTINGS if settings.master.startswith("local") else {}),
         "spark.driver.memory": settings.memory,
         "spark.executor.memory": settings.memory,
         JAVA_OPTIONS: " ".join(java_options),
@@ -217,20 +217,20 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
         "spark.local.dir": str(settings.scratch),
         "spark.sql.warehouse.dir": str(settings.scratch / "warehouse"),
     }
-    if partitions := settings_for_size(settings).get(_PARTITIONS):
+    if partitions := settings_for_size(settings).get(_PARTITIONS_SETTING):
         spark_settings["spark.default.parallelism"] = partitions
     return {**spark_settings, **user_settings}
 
 
-def _configured_session(spark: SparkSession, settings: SparkSettings) -> SparkSession:
-    """Return the session with the settings that can be changed while it runs."""
+def _configure_session(spark: SparkSession, settings: SparkSettings) -> SparkSession:
+    """Set the options that can be changed while Spark runs; return the session."""
     spark_settings = {
         "spark.sql.session.timeZone": "UTC",
-        # A number that nobody can have measured spoils what is computed of it, and no more.
+        # An impossible number makes only the results that depend on it null.
         "spark.sql.ansi.enabled": "false",
         # A session called 0012 must not become 12.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-        # Without it, writing by session sorts once more.
+        # Otherwise each write by session sorts the rows again.
         "spark.sql.maxConcurrentOutputFileWriters": "64",
         # Each query is otherwise written out as text, in full, for a web page that is off.
         "spark.sql.ui.explainMode": "simple",
@@ -239,17 +239,17 @@ def _configured_session(spark: SparkSession, settings: SparkSettings) -> SparkSe
         "spark.sql.files.ignoreMissingFiles": "false",
         # Segments are small: a task reads many of them.
         "spark.sql.files.openCostInBytes": "65536",
-        # Otherwise as many files as there are are listed by a task each.
+        # Otherwise each file is listed by a separate task.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
         # A row of bronze is a poll with all its columns: thousands of them do not fit in memory.
         "spark.sql.parquet.columnarReaderBatchSize": "512",
-        # Every session asked for is read, so there is nothing to prune; and a query without
-        # adaptive execution fails when the values to prune by are not there in time.
+        # All requested sessions are read, so nothing can be pruned; and a query without adaptive
+        # execution fails if the values for pruning are late.
         "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
         **settings_for_size(settings),
     }
     user_settings = dict(settings.conf.settings)
-    # A session started here has the others already; a server gets them only now.
+    # A session of this process already has the other settings; a server gets them only now.
     changed_settings = (
         user_settings
         if settings.remote
@@ -260,18 +260,18 @@ def _configured_session(spark: SparkSession, settings: SparkSettings) -> SparkSe
     return spark
 
 
-class Cancel:
-    """Cancels Spark's jobs on SIGINT.
+class JobCanceller:
+    """Cancels the running job and all later jobs of Spark after SIGINT.
 
     The handler does not raise: the main thread may be in a call into the JVM, and its connection
-    could not be used afterwards. Instead the running job fails, and all later ones.
+    could not be used afterwards.
     """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._cancelled = threading.Event()
         self._ended = threading.Event()
-        signal.signal(signal.SIGINT, self._interrupted)
+        signal.signal(signal.SIGINT, self._handle_sigint)
 
     @property
     def is_cancelled(self) -> bool:
@@ -284,34 +284,34 @@ class Cancel:
             raise KeyboardInterrupt
 
     def end(self) -> None:
-        """Stop cancelling, after the last job."""
+        """Stop cancelling jobs; called after the last job."""
         self._ended.set()
 
-    def _interrupted(self, number: int, frame: FrameType | None) -> None:
+    def _handle_sigint(self, number: int, frame: FrameType | None) -> None:
         if not self._cancelled.is_set():
             self._cancelled.set()
-            threading.Thread(target=self._keep_cancelling, daemon=True).start()
+            threading.Thread(target=self._cancel_repeatedly, daemon=True).start()
 
-    def _keep_cancelling(self) -> None:
+    def _cancel_repeatedly(self) -> None:
         while not self._ended.is_set():
             if getattr(self._spark, "_jsc", None):
                 self._spark.sparkContext.cancelAllJobs()
             else:
                 self._spark.interruptAll()
-            self._ended.wait(_CANCEL_EVERY_S)
+            self._ended.wait(_CANCEL_INTERVAL_S)
 
 
-def end_jvm() -> None:
-    """Kill the JVM of this process, which needs no shutdown after a cancelled run."""
+def kill_jvm() -> None:
+    """Kill the JVM of this process; called after a cancelled run."""
     jvm = getattr(SparkContext._gateway, "proc", None)
     if jvm is not None:
         jvm.kill()
 
 
-def end_starting() -> None:
-    """End a JVM that is still starting, which nothing else would end.
+def end_starting_jvm() -> None:
+    """Send SIGTERM to the process group of this process, to end a JVM that is still starting.
 
-    It is in the process group of this process, which has no others if natstui started it.
+    Does nothing if this process does not lead the group: then the group may have other programs.
     """
     if os.getpgrp() == os.getpid():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -319,6 +319,6 @@ def end_starting() -> None:
 
 
 def jvm_exit_code() -> int | None:
-    """Return the exit code of the JVM of this process; None while it runs, or without one."""
+    """Return the exit code of the JVM of this process; None if it runs, or there is no JVM."""
     jvm = getattr(SparkContext._gateway, "proc", None)
     return None if jvm is None else jvm.poll()

@@ -1,4 +1,4 @@
-"""The content of a role's messages: sizes, subjects, ids, repeats."""
+"""The frames of a role's messages: sizes, subjects, message ids, intended repeats."""
 
 from __future__ import annotations
 
@@ -13,32 +13,41 @@ import numpy as np
 
 from natstui.bench.job.digits import Int64s
 from natstui.bench.job.protocol import Orders
-from natstui.bench.job.stamps import NO_STAMP, STAMP_BYTES, StampPlace, binary_place, place_of_run
-from natstui.bench.job.template import SEQ_DIGITS, Frame, Part, Template
+from natstui.bench.job.stamps import (
+    NO_STAMP,
+    STAMP_BYTES,
+    StampLayout,
+    binary_stamp_layout,
+    layout_of_run,
+)
+from natstui.bench.job.template import SEQ_DIGITS, FrameFormat, FramePart, FrameTemplate
 from natstui.errors import UsageError
-from natstui.files import MOST_PAYLOAD_BYTES, read_plain
+from natstui.files import MAX_PAYLOAD_BYTES, read_regular_file
 from natstui.model.bench.plan import BenchmarkPlan, Payload
 from natstui.units import bytes_text
 
-_SIZES_OF_A_RANGE = 16
-ALIKE_MSGS = 16
-"""Messages of one size in a row where entire blocks are written; equal frames are fast."""
-_SCALE = 2654435761
+_SIZES_PER_RANGE = 16
+SAME_SIZE_MSGS = 16
+"""Consecutive messages of the same size in a range of sizes: equal frames are written faster."""
+_HASH_MULTIPLIER = 2654435761
 _JSON_HEAD = b'{"stamp":"'
 
 
-def payload_place(payload: Payload) -> StampPlace:
-    """Return the place of the stamp in a payload."""
+def payload_stamp_layout(payload: Payload) -> StampLayout:
+    """Return the layout of the stamp in a payload, without its run."""
     if payload.kind == "json":
-        return StampPlace(len(_JSON_HEAD), STAMP_BYTES, as_hex=True)
-    return binary_place(payload.size_bytes)
+        return StampLayout(len(_JSON_HEAD), STAMP_BYTES, as_hex=True)
+    return binary_stamp_layout(payload.size_bytes)
 
 
-def stamp_place(orders: Orders, payload: Payload | None) -> StampPlace:
-    """Return the place of the stamp in messages of this run; `payload` is their content."""
+def stamp_layout(orders: Orders, payload: Payload | None) -> StampLayout:
+    """Return the layout of the stamp in messages of this run with this payload.
+
+    `NO_STAMP` if `payload` is None.
+    """
     if payload is None:
         return NO_STAMP
-    return place_of_run(payload_place(payload), orders.run_id, orders.epoch_ns)
+    return layout_of_run(payload_stamp_layout(payload), orders.run_id, orders.epoch_ns)
 
 
 def payload_texts(payload: Payload) -> list[bytes]:
@@ -48,47 +57,47 @@ def payload_texts(payload: Payload) -> list[bytes]:
     """
     match payload.kind:
         case "file":
-            return [_read(payload.file or "")]
+            return [_read_payload_file(payload.file or "")]
         case "json":
-            return [_order_json(payload.size_bytes)]
+            return [_shop_order_json(payload.size_bytes)]
         case "range":
             max_bytes = payload.size_max_bytes or payload.size_bytes
-            sizes = np.linspace(payload.size_bytes, max_bytes, _SIZES_OF_A_RANGE).astype(int)
+            sizes = np.linspace(payload.size_bytes, max_bytes, _SIZES_PER_RANGE).astype(int)
             return [_random_bytes(size) for size in dict.fromkeys(sizes.tolist())]
         case _:
             return [_random_bytes(payload.size_bytes)]
 
 
-def check_fits(plan: BenchmarkPlan, most_bytes: int) -> None:
-    """Raise UsageError if a payload of the plan is longer than `most_bytes`.
+def check_fits(plan: BenchmarkPlan, max_bytes: int) -> None:
+    """Raise UsageError if a payload of the plan is longer than `max_bytes`.
 
     That is `max_payload` of the server, which would close the connection.
     """
     for role in plan.roles:
         if not role.traits.sends:
             continue
-        # As it is asked for: what is far too large is never made.
+        # By the plan's sizes first: a payload that is far too large is never generated.
         size_bytes = max(role.payload.size_bytes, role.payload.size_max_bytes or 0)
-        if size_bytes <= most_bytes:
+        if size_bytes <= max_bytes:
             size_bytes = max(map(len, payload_texts(role.payload)))
-        if size_bytes > most_bytes:
+        if size_bytes > max_bytes:
             raise UsageError(
                 f"role {role.name!r}: payloads of {bytes_text(size_bytes)} are larger than "
-                f"max_payload of the server, {bytes_text(most_bytes)}"
+                f"max_payload of the server, {bytes_text(max_bytes)}"
             )
 
 
 def size_index_of(number: int, sizes: Sequence[object]) -> int:
-    """Return the index in `sizes` of the size of message (or group of messages) `number`.
+    """Return the index in `sizes` of the size of message, or group of messages, `number`.
 
-    Sizes are evenly distributed, without an order, and the same in every run.
+    Sizes are evenly distributed, in a pseudorandom order that is the same in every run.
     """
-    return ((number * _SCALE) & 0xFFFFFFFF) * len(sizes) >> 32
+    return ((number * _HASH_MULTIPLIER) & 0xFFFFFFFF) * len(sizes) >> 32
 
 
-def _read(file: str) -> bytes:
+def _read_payload_file(file: str) -> bytes:
     try:
-        return read_plain(Path(file), MOST_PAYLOAD_BYTES)
+        return read_regular_file(Path(file), MAX_PAYLOAD_BYTES)
     except OSError as error:
         raise UsageError(f"the payload file {file!r} cannot be read: {error.strerror}") from error
 
@@ -98,15 +107,15 @@ def _random_bytes(size_bytes: int) -> bytes:
     return random.Random(size_bytes).randbytes(size_bytes)
 
 
-def _order_json(size_bytes: int) -> bytes:
-    """Return an order of a shop as JSON; at least as long as its fields need."""
+def _shop_order_json(size_bytes: int) -> bytes:
+    """Return an order of a shop as JSON of `size_bytes`, or longer if its fields need more."""
     head = _JSON_HEAD + b"0" * (2 * STAMP_BYTES)
     filler = (
         b'","type":"order.placed","customer":"c-104823","currency":"EUR","total":129.95,"note":"'
     )
     letters = random.Random(7).choices(string.ascii_letters + "     ", k=size_bytes)
-    room = max(size_bytes - len(head) - len(filler) - 2, 0)
-    return head + filler + "".join(letters[:room]).encode() + b'"}'
+    note_chars = max(size_bytes - len(head) - len(filler) - 2, 0)
+    return head + filler + "".join(letters[:note_chars]).encode() + b'"}'
 
 
 class SenderSettings:
@@ -115,8 +124,8 @@ class SenderSettings:
     def __init__(self, orders: Orders) -> None:
         self.orders = orders
         """The orders with the current payload: a new object after every change."""
-        self.place = stamp_place(orders, orders.role.payload)
-        """Position of the stamp for receivers, constant during the run."""
+        self.stamp_layout = stamp_layout(orders, orders.role.payload)
+        """Layout of the stamp, by which receivers read it; constant during the run."""
 
     def change(self, payload: Payload) -> None:
         """Use another payload from the next message on, by replacing `orders`."""
@@ -129,27 +138,30 @@ class Content:
 
     def __init__(
         self,
-        sending: SenderSettings,
+        settings: SenderSettings,
         max_msgs: int,
-        reply: tuple[Part, ...] = (),
-        headers: tuple[tuple[Part, ...], ...] = (),
+        reply: tuple[FramePart, ...] = (),
+        headers: tuple[tuple[FramePart, ...], ...] = (),
     ) -> None:
-        self._sending, self._most = sending, max_msgs
+        self._settings, self._max_msgs = settings, max_msgs
         self._reply, self._headers = reply, headers
-        self._make(sending.orders)
+        self._build_templates(settings.orders)
 
-    def _make(self, orders: Orders) -> None:
-        self._orders, role, stamp = orders, orders.role, self._sending.place
+    def _build_templates(self, orders: Orders) -> None:
+        self._orders, role, stamp = orders, orders.role, self._settings.stamp_layout
         headers = (*self._headers, *header_parts(orders))
         self.templates = [
-            Template(Frame(subject_parts(orders), text, stamp, self._reply, headers), self._most)
+            FrameTemplate(
+                FrameFormat(subject_parts(orders), text, stamp, self._reply, headers),
+                self._max_msgs,
+            )
             for text in payload_texts(role.payload)
         ]
-        self.logical = repeated_numbers(role.payload.duplicate_ratio)
-        """Maps the number of a send to that of its message, lower after intended repeats."""
+        self.message_numbers = message_numbering(role.payload.duplicate_ratio)
+        """Maps the numbers of sends to those of their messages, lower after intended repeats."""
         self._publisher = orders.publisher_id
-        self._subjects = role.subjects_count
-        self._random = np.random.default_rng(orders.publisher_id) if role.subjects_random else None
+        self._subjects_count = role.subjects_count
+        self._rng = np.random.default_rng(orders.publisher_id) if role.subjects_random else None
 
     def frames(
         self, first: int, due_ns: Int64s, now_ns: int, numbers: dict[str, Int64s] | None = None
@@ -157,18 +169,18 @@ class Content:
         """Return the frames of messages from number `first` on, ready to write, and their payload
         bytes.
 
-        There is one for each of `due_ns` (steady clock), sent at `now_ns`. `numbers` are further
-        values for the template by name, one per message.
+        There is a frame for each time of `due_ns` (steady clock), sent at `now_ns`. `numbers` are
+        further named numbers of the frames, one per message.
         """
-        if self._sending.orders is not self._orders:
-            self._make(self._sending.orders)
-        seqs = self.logical(np.arange(first, first + len(due_ns)))
+        if self._settings.orders is not self._orders:
+            self._build_templates(self._settings.orders)
+        seqs = self.message_numbers(np.arange(first, first + len(due_ns)))
         values = {"id": seqs, **(numbers or {})}
-        if self._subjects > 1:
-            values["subject"] = self._spread(seqs)
+        if self._subjects_count > 1:
+            values["subject"] = self._choose_subjects(seqs)
         parts, payload_bytes, start = [], 0, 0
         while start < len(due_ns):
-            end, template = self._alike(first + start, first + len(due_ns))
+            end, template = self._same_size_end(first + start, first + len(due_ns))
             part = slice(start, end - first)
             part_values = {name: column[part] for name, column in values.items()}
             rows = template.fill(due_ns[part], now_ns, self._publisher, seqs[part], part_values)
@@ -177,22 +189,25 @@ class Content:
             start = end - first
         return b"".join(parts), payload_bytes
 
-    def _alike(self, number: int, end: int) -> tuple[int, Template]:
-        """Return how many messages from this one on have its size, and their template."""
+    def _same_size_end(self, number: int, end: int) -> tuple[int, FrameTemplate]:
+        """Return the end of the messages from `number` on that a template fills, and the template.
+
+        They have the same size, and end before message `end`.
+        """
         if len(self.templates) == 1:
             template = self.templates[0]
-            return min(end, number + template.most), template
-        group = number // ALIKE_MSGS
+            return min(end, number + template.max_frames), template
+        group = number // SAME_SIZE_MSGS
         template = self.templates[size_index_of(group, self.templates)]
-        return min(end, (group + 1) * ALIKE_MSGS, number + template.most), template
+        return min(end, (group + 1) * SAME_SIZE_MSGS, number + template.max_frames), template
 
-    def _spread(self, seqs: Int64s) -> Int64s:
-        if self._random is None:
-            return seqs % self._subjects
-        return self._random.integers(0, self._subjects, len(seqs))
+    def _choose_subjects(self, seqs: Int64s) -> Int64s:
+        if self._rng is None:
+            return seqs % self._subjects_count
+        return self._rng.integers(0, self._subjects_count, len(seqs))
 
 
-def subject_parts(orders: Orders) -> tuple[Part, ...]:
+def subject_parts(orders: Orders) -> tuple[FramePart, ...]:
     """Return the subject of a frame; it ends in a number if messages have several subjects."""
     role = orders.role
     if role.subjects_count == 1:
@@ -201,10 +216,10 @@ def subject_parts(orders: Orders) -> tuple[Part, ...]:
     return (role.subject.encode() + b".", ("subject", width))
 
 
-def header_parts(orders: Orders) -> tuple[tuple[Part, ...], ...]:
-    """Return the header lines of a frame: those of the plan, and the message id if it has one."""
+def header_parts(orders: Orders) -> tuple[tuple[FramePart, ...], ...]:
+    """Return the header lines of a frame: the plan's headers, and the message id if it has one."""
     payload = orders.role.payload
-    lines: list[tuple[Part, ...]] = [
+    lines: list[tuple[FramePart, ...]] = [
         (f"{name}: {value}".encode(),) for name, value in payload.headers
     ]
     if payload.msg_ids:
@@ -213,7 +228,7 @@ def header_parts(orders: Orders) -> tuple[tuple[Part, ...], ...]:
     return tuple(lines)
 
 
-def repeated_numbers(ratio: float) -> Callable[[Int64s], Int64s]:
+def message_numbering(ratio: float) -> Callable[[Int64s], Int64s]:
     """Return a function that maps the numbers of sends to those of their messages.
 
     With `ratio` 0.1, every tenth message is sent twice: both sends have its number.

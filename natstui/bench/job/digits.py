@@ -1,4 +1,4 @@
-"""Decimal digits of many numbers at once, in columns of bytes."""
+"""Reads and writes the decimal digits of many numbers at once, in columns of bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Int64s = npt.NDArray[np.int64]
 
 _ZERO = 48
 _WORD = np.dtype("<u8")
-_JOINED = tuple(
+_JOIN_STEPS = tuple(
     tuple(np.array(number, _WORD) for number in numbers)
     for numbers in (
         (0x0F0F0F0F0F0F0F0F, (10 << 8) + 1, 8),
@@ -18,7 +18,7 @@ _JOINED = tuple(
         (0x0000FFFF0000FFFF, (10_000 << 32) + 1, 32),
     )
 )
-"""Bit masks, multipliers and shifts that join neighbouring digits."""
+"""Bit masks, multipliers and shifts that join pairs of digits, of pairs, and of fours."""
 
 
 def write_digits(columns: Bytes2D, numbers: Int64s) -> None:
@@ -30,17 +30,17 @@ def write_digits(columns: Bytes2D, numbers: Int64s) -> None:
 
 
 def read_digits(columns: Bytes2D) -> Int64s:
-    """Return the numbers whose digits fill (n, width) columns, width at most 19.
+    """Return the numbers whose ASCII digits are the rows of (n, width) columns, width at most 19.
 
-    Eight digits are one word, in which neighbours are joined: ones to twos, to fours, to eight.
+    Eight digits are one word of 64 bits, in which neighbours are joined in three steps.
     """
     count, width = columns.shape
     padded_digits = np.zeros((count, -(-width // 8) * 8), np.uint8)
     padded_digits[:, padded_digits.shape[1] - width :] = columns
     digit_words = padded_digits.view(_WORD)
-    for digits, joins, shift in _JOINED:
-        digit_words &= digits
-        digit_words *= joins
+    for mask, multiplier, shift in _JOIN_STEPS:
+        digit_words &= mask
+        digit_words *= multiplier
         digit_words >>= shift
     numbers = digit_words[:, 0].astype(np.int64)
     for column in range(1, digit_words.shape[1]):

@@ -12,7 +12,7 @@ import numpy as np
 
 from natstui.bench.job.content import SenderSettings
 from natstui.bench.job.digits import Int64s
-from natstui.bench.job.protocol import CreatedStream, Go, Orders
+from natstui.bench.job.protocol import CreatedStream, Orders, StartCommand
 from natstui.bench.job.schedule import Schedule
 from natstui.bench.job.tally import Tally
 from natstui.jetstream.connection.client import Client
@@ -25,48 +25,48 @@ _DELETE = "STREAM.DELETE."
 
 
 def sent_subject(role: Role) -> str:
-    """Return the subject that a role publishes to, as a filter if there are several."""
+    """Return the subject that a role publishes to; with several subjects, a filter for them."""
     return f"{role.subject}.*" if role.subjects_count > 1 else role.subject
 
 
 def published_msgs(orders: Orders, counts: Counts) -> dict[str, int]:
-    """Return how many messages a worker published, at most, to each stream that its run created.
+    """Return how many messages a worker with these counts published to each stream of its run.
 
-    `counts` are those of the worker.
+    Only streams that the run created are included. The numbers are maxima.
     """
     stored_msgs = (
         counts.sent_msgs - counts.duplicate_acked_msgs - counts.refused_msgs + counts.retried_msgs
     )
-    return {name: stored_msgs for name in orders.created if _publishes_to(orders, name)}
+    return {name: stored_msgs for name in orders.created_streams if _publishes_to(orders, name)}
 
 
 def _publishes_to(orders: Orders, stream: str) -> bool:
     role = orders.role
     if stream == orders.responses:
         return role.traits.responds
-    subjects = orders.created[stream].subjects
+    subjects = orders.created_streams[stream].subjects
     return role.traits.is_stored or (
         role.traits.sends and any(overlap(sent_subject(role), subject) for subject in subjects)
     )
 
 
-async def remove(
+async def delete_asset(
     client: Client,
     verb: str,
-    created: Mapping[str, CreatedStream],
+    created_streams: Mapping[str, CreatedStream],
     own_msgs: Mapping[str, int],
     timeout_s: float | None = None,
 ) -> str:
-    """Send an API verb that deletes an asset of a run; return why it is kept, or "" if deleted.
+    """Delete an asset of a run by an API verb; return why it is kept, or "" if it was deleted.
 
-    `created` are the streams of the run: another one of their name may have come during the run,
-    and is kept. So is a stream with messages of others: more than `own_msgs`, those that its
-    workers have reported. Raises the request errors.
+    A stream is kept if it was recreated during the run (`created_streams` has those of the run),
+    or if it has more messages than `own_msgs`, which the run's workers published to each stream.
+    Raises the request errors.
     """
     if verb.startswith(_DELETE):
         name = verb.removeprefix(_DELETE)
         info = json.loads(await client.request(f"STREAM.INFO.{name}", timeout_s=timeout_s))
-        if info["created"] != created[name].created:
+        if info["created"] != created_streams[name].created:
             return f"stream {name} was recreated during the run: natstui keeps it"
         last_seq: int = info["state"]["last_seq"]
         other_msgs = last_seq - own_msgs.get(name, 0)
@@ -82,43 +82,43 @@ async def remove(
 
 @dataclass(slots=True)
 class Job:
-    """The state of a worker that its patterns share."""
+    """The state of a worker: its orders, its connection, its counts and its schedule."""
 
     orders: Orders
     client: Client
     tally: Tally
     schedule: Schedule
-    go_ns: int = 0
+    start_ns: int = 0
     end_ns: int | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     running: asyncio.Event = field(default_factory=asyncio.Event)
-    """Cleared while paused."""
-    cleanup: list[str] = field(default_factory=list)
+    """Set while the worker may send; cleared before the start and while it is paused."""
+    cleanup_verbs: list[str] = field(default_factory=list)
     """API verbs that delete the assets of this worker."""
-    sending: SenderSettings = field(init=False)
+    sender_settings: SenderSettings = field(init=False)
     collectors: list[Callable[[], None]] = field(default_factory=list)
-    """Called before a report: each adds uncounted messages to the tally."""
+    """Functions to call before a report: each adds uncounted messages to the tally."""
 
     def __post_init__(self) -> None:
-        self.sending = SenderSettings(self.orders)
+        self.sender_settings = SenderSettings(self.orders)
 
-    def begin(self, go: Go) -> None:
-        """Set the start, steady phase and end of the run, common to all workers.
+    def begin(self, command: StartCommand) -> None:
+        """Set the times of the start, of the steady phase and of the end of the run.
 
-        A worker that joins later starts at the current time.
+        A worker that joins later skips the part of the schedule before its start.
         """
-        self.go_ns, self.end_ns = go.go_ns, go.end_ns
-        self.tally.steady_ns, self.tally.steady_end_ns = go.steady_ns, go.end_ns
-        if go.begun_ns < go.go_ns:
-            self.schedule = self.schedule.rest(go.go_ns - go.begun_ns)
+        self.start_ns, self.end_ns = command.start_ns, command.end_ns
+        self.tally.steady_ns, self.tally.steady_end_ns = command.steady_ns, command.end_ns
+        if command.run_start_ns < command.start_ns:
+            self.schedule = self.schedule.cut_before(command.start_ns - command.run_start_ns)
         self.running.set()
 
     def change_rate(self, per_s: float) -> None:
-        """Send with this rate of messages per second from now on, of this worker alone."""
-        self.schedule = self.schedule.changed(time.monotonic_ns() - self.go_ns, per_s)
+        """Let this worker send `per_s` messages per second from now on."""
+        self.schedule = self.schedule.with_rate(time.monotonic_ns() - self.start_ns, per_s)
 
     async def sleep(self, duration_s: float) -> None:
-        """Sleep; a long sleep ends early when the job stops."""
+        """Sleep for `duration_s`; a sleep of 20 ms or more ends early when the job stops."""
         if duration_s < 0.02:
             await asyncio.sleep(max(duration_s, 0))
             return
@@ -128,58 +128,60 @@ class Job:
 
 
 class RetryPolicy:
-    """Decides whether a refused message is sent again, because the server may come back.
+    """Decides whether a refused message is sent again.
 
     A server that restarts, or a stream that changes its leader, temporarily refuses messages.
     Without an earlier success or a lost connection, a refusal is final.
     """
 
-    AGAIN_S = 0.1
+    RETRY_DELAY_S = 0.1
     """Pause before the same message is sent again."""
 
     def __init__(self, job: Job) -> None:
-        self._patience_ns = round(job.orders.role.timeout_s * 1e9)
+        self._timeout_ns = round(job.orders.role.timeout_s * 1e9)
         self._tally = job.tally
-        self._was_good = False
-        self._since_ns: int | None = None
+        self._had_success = False
+        self._refused_since_ns: int | None = None
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         """Note an accepted message: later refusals may be temporary."""
-        self._was_good, self._since_ns = True, None
+        self._had_success, self._refused_since_ns = True, None
 
     def should_retry(
         self, code: int | None, err_code: int | None, *, was_lost: bool = False, count: int = 1
     ) -> bool:
         """Return whether `count` refused messages are sent again, and count them as retried if so.
 
-        `code` is 503 without a responder, `err_code` that of JetStream; `was_lost`: there was
-        another connection before. False for a final refusal, and once refusals have lasted for the
-        timeout of the role.
+        `code` is the status, 503 without a responder, `err_code` the error code of JetStream.
+        `was_lost`: the connection was lost before. Returns False for a final refusal, and after
+        refusals for longer than the timeout of the role.
         """
         has_no_responder = code == _NO_RESPONDERS and err_code is None
-        if not (has_no_responder or err_code in _UNAVAILABLE) or not (self._was_good or was_lost):
+        if not (has_no_responder or err_code in _TEMPORARY_ERR_CODES):
+            return False
+        if not (self._had_success or was_lost):
             return False
         now_ns = time.monotonic_ns()
-        self._since_ns = self._since_ns or now_ns
-        if now_ns - self._since_ns > self._patience_ns:
+        self._refused_since_ns = self._refused_since_ns or now_ns
+        if now_ns - self._refused_since_ns > self._timeout_ns:
             return False
         self._tally.add("retried_msgs", count)
         return True
 
 
 _NO_RESPONDERS = 503
-_UNAVAILABLE = frozenset({10008, 10118, 10176, 10208})
+_TEMPORARY_ERR_CODES = frozenset({10008, 10118, 10176, 10208})
 """Error codes: JetStream is temporarily unavailable; the stream is offline; an atomic batch is
 incomplete, or a fast batch is unknown, as after a restart, which forgets the open batches.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """Messages to send now."""
+class DueMessages:
+    """The messages to send now, with their due times."""
 
     first: int
-    """Number of the first of them, from 0."""
+    """Number of the first message, from 0."""
     due_ns: Int64s
     now_ns: int
 
@@ -190,9 +192,9 @@ class Due:
 
 
 _SEND_DELAY_NS = 550_000
-"""Delay of sending at a high rate, to send all messages due meanwhile together: one by one they
-cost several times the CPU. The system's wake-up time is added, and of a hundred messages 99 must
-not be a millisecond late.
+"""Minimum time between two writes at a high rate: all messages due meanwhile are sent together,
+since one by one they cost several times the CPU. With the system's wake-up time, 99 of 100
+messages must be sent less than a millisecond after their due time.
 """
 
 
@@ -201,78 +203,80 @@ class Pace:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self.taken = 0
+        self.returned_count = 0
         """Number of messages returned so far."""
-        self._taken_ns = 0
-        share = job.orders.share_msgs
-        self._share = 1 << 40 if share is None else share
+        self._returned_ns = 0
+        share_msgs = job.orders.share_msgs
+        self._share_msgs = 1 << 40 if share_msgs is None else share_msgs
 
-    async def next_messages(self, max_msgs: int) -> Due | None:
-        """Wait until messages are due, and return `max_msgs` of them at most.
+    async def next_messages(self, max_msgs: int) -> DueMessages | None:
+        """Wait until messages are due, and return at most `max_msgs`; None after the last one.
 
-        None at the end of the schedule, of the run or of the share of this worker.
+        The last message is that of the schedule, of the run, or of this worker's share.
         """
         while not self._job.stopping.is_set():
             if not self._job.running.is_set():
                 await self._job.sleep(0.02)
                 continue
             now_ns = time.monotonic_ns()
-            count = min(max_msgs, self._left())
+            count = min(max_msgs, self._remaining_count())
             if not count or (self._job.end_ns is not None and now_ns >= self._job.end_ns):
                 return None
-            if not self._job.schedule.is_open:
-                return self._hand_out(np.full(count, now_ns), now_ns)
-            due_count = self._job.schedule.due_count(now_ns - self._job.go_ns) - self.taken
-            again_ns = self._taken_ns + _SEND_DELAY_NS
-            if 0 < due_count < count and now_ns < again_ns < (self._job.end_ns or 1 << 62):
-                await self._job.sleep((again_ns - now_ns) / 1e9)
+            if not self._job.schedule.is_open_loop:
+                return self._next_due(np.full(count, now_ns), now_ns)
+            due_count = (
+                self._job.schedule.due_count(now_ns - self._job.start_ns) - self.returned_count
+            )
+            next_write_ns = self._returned_ns + _SEND_DELAY_NS
+            if 0 < due_count < count and now_ns < next_write_ns < (self._job.end_ns or 1 << 62):
+                await self._job.sleep((next_write_ns - now_ns) / 1e9)
                 continue
             if due_count > 0:
-                times = self._job.schedule.due_ns(self.taken, min(count, due_count))
-                return self._hand_out(times + self._job.go_ns, now_ns)
+                times = self._job.schedule.due_ns(self.returned_count, min(count, due_count))
+                return self._next_due(times + self._job.start_ns, now_ns)
             total = self._job.schedule.total_count()
-            if total is not None and self.taken >= total:
+            if total is not None and self.returned_count >= total:
                 return None
-            await self._until_next(now_ns)
+            await self._sleep_until_next(now_ns)
         return None
 
     async def next_message(self) -> tuple[int, int] | None:
-        """Return the number of the next message and when it is due; None at the end.
+        """Return the number and the due time of the next message; None after the last one.
 
-        The same as `next_messages(1)`, faster in a closed loop.
+        It is the message of `next_messages(1)`, but faster in a closed loop.
         """
         job = self._job
-        if not job.schedule.is_open and job.running.is_set() and not job.stopping.is_set():
-            now_ns, number = time.monotonic_ns(), self.taken
-            if number >= self._share or (job.end_ns is not None and now_ns >= job.end_ns):
+        if not job.schedule.is_open_loop and job.running.is_set() and not job.stopping.is_set():
+            now_ns, number = time.monotonic_ns(), self.returned_count
+            if number >= self._share_msgs or (job.end_ns is not None and now_ns >= job.end_ns):
                 return None
-            self.taken = number + 1
+            self.returned_count = number + 1
             return number, now_ns
         due_msgs = await self.next_messages(1)
         return None if due_msgs is None else (due_msgs.first, int(due_msgs.due_ns[0]))
 
     def close(self) -> None:
-        """Count the messages that were due and were not sent as missed."""
-        if self._job.schedule.is_open:
-            until_ns = min(time.monotonic_ns(), self._job.end_ns or 1 << 62) - self._job.go_ns
+        """Count as missed the messages that were due and not sent."""
+        if self._job.schedule.is_open_loop:
+            until_ns = min(time.monotonic_ns(), self._job.end_ns or 1 << 62) - self._job.start_ns
             due_count = self._job.schedule.due_before(until_ns)
             share = self._job.orders.share_msgs
             due_count = due_count if share is None else min(due_count, share)
-            self._job.tally.add("missed_msgs", max(due_count - self.taken, 0))
+            self._job.tally.add("missed_msgs", max(due_count - self.returned_count, 0))
 
-    def _left(self) -> int:
-        return self._share - self.taken
+    def _remaining_count(self) -> int:
+        return self._share_msgs - self.returned_count
 
-    def _hand_out(self, due_ns: Int64s, now_ns: int) -> Due:
-        due_msgs = Due(self.taken, due_ns, now_ns)
-        self.taken += due_msgs.count
-        self._taken_ns = now_ns
-        if self._job.schedule.is_open:
-            self._job.tally.late(due_ns, now_ns)
+    def _next_due(self, due_ns: Int64s, now_ns: int) -> DueMessages:
+        due_msgs = DueMessages(self.returned_count, due_ns, now_ns)
+        self.returned_count += due_msgs.count
+        self._returned_ns = now_ns
+        if self._job.schedule.is_open_loop:
+            self._job.tally.record_lateness(due_ns, now_ns)
         return due_msgs
 
-    async def _until_next(self, now_ns: int) -> None:
-        next_ns = int(self._job.schedule.due_ns(self.taken, 1)[0]) + self._job.go_ns
+    async def _sleep_until_next(self, now_ns: int) -> None:
+        next_ns = int(self._job.schedule.due_ns(self.returned_count, 1)[0]) + self._job.start_ns
         if self._job.end_ns is not None:
             next_ns = min(next_ns, self._job.end_ns)
         await self._job.sleep((next_ns - now_ns) / 1e9)

@@ -11,7 +11,7 @@ from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.plan import Payload, Role
 
 
-class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="say"):
+class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """A line of the protocol."""
 
 
@@ -20,28 +20,31 @@ class CreatedStream:
     """A stream that a run created, and deletes unless others have published to it."""
 
     created: str
-    """Its creation time, as the server printed it."""
+    """Its creation time, as the server wrote it."""
     subjects: tuple[str, ...]
 
 
 class Orders(_Line, frozen=True, tag="orders"):
-    """The first line for a worker; it contains secrets, so it comes by stdin."""
+    """The first line for a worker: its role, its connection and the assets of the run.
+
+    It contains secrets, so it is sent by stdin.
+    """
 
     connection: str
-    """A line of `Connection.to_line`."""
+    """The connection as the JSON of `Connection.to_json_line`."""
     run_id: str
     role: Role
     worker_id: int
     publisher_id: int
-    """Unique among all workers of the run; part of every stamp."""
-    which: int
+    """Number of the worker, unique in the run; part of every stamp."""
+    worker_index: int
     """Index among the workers that share the role's schedule."""
-    of: int
+    workers_count: int
     """Number of the workers that share the role's schedule."""
     share_msgs: int | None
-    """How many messages it sends or requests; None: until it is stopped."""
-    stamp_of: Payload | None
-    """The common payload of the received messages; None: stamps are not read."""
+    """Number of messages that it sends or requests; None: until it is stopped."""
+    received_payload: Payload | None
+    """The payload of all messages that the worker receives; None: it reads no stamps."""
     epoch_ns: int = 0
     """A time before the first message of the run is due (CLOCK_MONOTONIC); part of every stamp."""
     stream: str | None = None
@@ -50,7 +53,7 @@ class Orders(_Line, frozen=True, tag="orders"):
     deliver_group: str | None = None
     """Deliver group of a push consumer that several receivers share."""
     first_seq: int = 1
-    """First sequence of the stream, for readers of stored messages."""
+    """First and last sequence of the stream, for readers of stored messages."""
     last_seq: int = 0
     stored_msgs: int = 0
     """Number of stored messages, for their readers."""
@@ -58,52 +61,53 @@ class Orders(_Line, frozen=True, tag="orders"):
     """The stream of the responses."""
     response_subject: str | None = None
     """Prefix of response subjects; the number of the requester follows."""
-    cleanup: tuple[str, ...] = ()
+    cleanup_verbs: tuple[str, ...] = ()
     """API verbs to send when the controller ends unexpectedly."""
-    created: dict[str, CreatedStream] = {}
+    created_streams: dict[str, CreatedStream] = {}
     """The streams that the run created, by name."""
 
 
-class Go(_Line, frozen=True, tag="go"):
-    """Every worker is ready: start. Times are CLOCK_MONOTONIC."""
+class StartCommand(_Line, frozen=True, tag="start"):
+    """A command to start at `start_ns`, when every worker is ready. Times are CLOCK_MONOTONIC."""
 
-    go_ns: int
+    start_ns: int
     steady_ns: int
     end_ns: int | None
-    begun_ns: int
-    """When the run started: earlier than `go_ns` for a worker that joins later."""
+    run_start_ns: int
+    """When the run started: earlier than `start_ns` for a worker that joins later."""
 
 
-class Rate(_Line, frozen=True, tag="rate"):
-    """Change the rate; the worker's own share of it."""
+class RateChange(_Line, frozen=True, tag="rate"):
+    """A command to send with another rate."""
 
     per_s: float
+    """Messages per second of this worker alone."""
 
 
-class NewPayload(_Line, frozen=True, tag="payload"):
-    """Change the payload; the place of the stamp is unchanged."""
+class PayloadChange(_Line, frozen=True, tag="payload"):
+    """A command to send another payload; the offset of its stamp is the same."""
 
     payload: Payload
 
 
-class Pause(_Line, frozen=True, tag="pause"):
-    """Pause until Resume."""
+class PauseCommand(_Line, frozen=True, tag="pause"):
+    """A command to pause until a `ResumeCommand`."""
 
 
-class Resume(_Line, frozen=True, tag="resume"):
-    """Resume."""
+class ResumeCommand(_Line, frozen=True, tag="resume"):
+    """A command to resume after a `PauseCommand`."""
 
 
-class Stop(_Line, frozen=True, tag="stop"):
-    """Finish: send the counts and Done."""
+class StopCommand(_Line, frozen=True, tag="stop"):
+    """A command to finish: the worker writes its last report and a `FinalReport`."""
 
 
-class Die(_Line, frozen=True, tag="die"):
-    """Report, then end as in a crash."""
+class CrashCommand(_Line, frozen=True, tag="crash"):
+    """A command to report, and then to end as in a crash."""
 
 
-class Ready(_Line, frozen=True, tag="ready"):
-    """Connected and subscribed."""
+class ReadyReport(_Line, frozen=True, tag="ready"):
+    """The report that the worker is connected and subscribed."""
 
     pid: int
     at_ns: int
@@ -114,7 +118,7 @@ class Report(_Line, frozen=True, tag="report"):
     """The counts since the last report."""
 
     at_ns: int
-    """Time of counting (CLOCK_MONOTONIC)."""
+    """Time at which they were counted (CLOCK_MONOTONIC)."""
     interval_s: float
     counts: Counts
     latencies: Latencies
@@ -122,47 +126,58 @@ class Report(_Line, frozen=True, tag="report"):
     """CPU time used in the interval."""
 
 
-class Log(_Line, frozen=True, tag="log"):
-    """A message for people."""
+class LogLine(_Line, frozen=True, tag="log"):
+    """A sentence for the log of the run."""
 
     text: str
 
 
-class Done(_Line, frozen=True, tag="done"):
-    """The last line of a worker: its totals."""
+class FinalReport(_Line, frozen=True, tag="final"):
+    """The last line of a worker: its total counts and the sequences that it received."""
 
     counts: Counts
     last_sent_ns: int
     last_received_ns: int
-    seen: dict[str, dict[str, str]]
-    died: bool = False
+    received_sequences: dict[str, dict[str, str]]
+    """The result of `ReceivedSequences.dump`."""
+    is_crash: bool = False
+    """Whether the worker ends because of a `CrashCommand`."""
 
 
 class WorkerFailure(_Line, frozen=True, tag="failed"):
-    """The worker cannot continue; a Done follows when it had started."""
+    """The report that the worker cannot continue; a `FinalReport` follows if it had started."""
 
     sentence: str
     exit_code: int
 
 
-Down = Orders | Go | Rate | NewPayload | Pause | Resume | Stop | Die
-Up = Ready | Report | Log | Done | WorkerFailure
+ControllerLine = (
+    Orders
+    | StartCommand
+    | RateChange
+    | PayloadChange
+    | PauseCommand
+    | ResumeCommand
+    | StopCommand
+    | CrashCommand
+)
+WorkerLine = ReadyReport | Report | LogLine | FinalReport | WorkerFailure
 
 _encoder = msgspec.json.Encoder()
-_down: msgspec.json.Decoder[Down] = decoder_of(Down)
-_up: msgspec.json.Decoder[Up] = decoder_of(Up)
+_controller_decoder: msgspec.json.Decoder[ControllerLine] = decoder_of(ControllerLine)
+_worker_decoder: msgspec.json.Decoder[WorkerLine] = decoder_of(WorkerLine)
 
 
-def encode(line: Down | Up) -> bytes:
+def encode(line: ControllerLine | WorkerLine) -> bytes:
     """Return a line as JSON with its line feed."""
     return _encoder.encode(line) + b"\n"
 
 
-def decode_down(line: bytes) -> Down:
-    """Return the decoded line of a controller; raises msgspec.DecodeError for another one."""
-    return _down.decode(line)
+def decode_controller_line(line: bytes) -> ControllerLine:
+    """Return the decoded line of the controller; raises msgspec.DecodeError for any other text."""
+    return _controller_decoder.decode(line)
 
 
-def decode_up(line: bytes) -> Up:
-    """Return the decoded line of a worker; raises msgspec.DecodeError for another one."""
-    return _up.decode(line)
+def decode_worker_line(line: bytes) -> WorkerLine:
+    """Return the decoded line of a worker; raises msgspec.DecodeError for any other text."""
+    return _worker_decoder.decode(line)

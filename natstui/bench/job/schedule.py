@@ -1,7 +1,7 @@
-"""When message i is due: a pure function of the plan, independent of earlier sends.
+"""The schedule of a sender: when each message is due, independent of earlier sends. Pure.
 
 A schedule is a chain of segments with a linear rate; the number of due messages is the area under
-it. Without segments the loop is closed: everything is due at once.
+it. Without segments the loop is closed: each message is due when the last one has its reply.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from natstui.bench.job.digits import Int64s
 from natstui.model.bench.plan import RateSegment
 
 
-class _Stretch:
-    """One segment with its start, and the number of messages due before it."""
+class _ScheduledSegment:
+    """One segment with its start, and the number of messages that are due before it."""
 
-    def __init__(self, segment: RateSegment, start_s: float, before: float) -> None:
+    def __init__(self, segment: RateSegment, start_s: float, msgs_before: float) -> None:
         self.segment = segment
         self.start_s = start_s
-        self.before = before
-        rises = segment.end_per_s - segment.start_per_s
-        self.slope = rises / segment.duration_s if segment.duration_s else 0.0
+        self.msgs_before = msgs_before
+        rate_change_per_s = segment.end_per_s - segment.start_per_s
+        self.slope = rate_change_per_s / segment.duration_s if segment.duration_s else 0.0
 
     @property
     def end_s(self) -> float:
@@ -35,29 +35,30 @@ class _Stretch:
         return math.inf if self.segment.duration_s is None else self.segment.duration_s
 
     @property
-    def after(self) -> float:
-        """Return how many messages are due at its end."""
-        return math.inf if self._length_s == math.inf else self.before + self.area(self._length_s)
+    def msgs_after(self) -> float:
+        """Return how many messages of the schedule are due until the segment ends."""
+        if self._length_s == math.inf:
+            return math.inf
+        return self.msgs_before + self.msgs_within(self._length_s)
 
-    def area(self, elapsed_s: float) -> float:
-        """Return how many messages are due in its first `elapsed_s`."""
+    def msgs_within(self, elapsed_s: float) -> float:
+        """Return how many messages are due in the first `elapsed_s` of the segment: a fraction."""
         return self.segment.start_per_s * elapsed_s + self.slope * elapsed_s * elapsed_s / 2
 
     def due_count(self, elapsed_s: float) -> int:
-        """Return how many messages of the entire schedule are due in its first `elapsed_s`.
+        """Return how many messages of the schedule are due `elapsed_s` after the segment starts.
 
-        The first is due at the start itself, hence one more than the area; none is early, also
-        where a part of a message was due before.
+        The first message is due at the start itself, hence one is added to the area.
         """
-        area, burst = self.area(elapsed_s) + 1e-6, self.segment.burst_msgs
+        msgs, burst = self.msgs_within(elapsed_s) + 1e-6, self.segment.burst_msgs
         if not burst:
-            return math.floor(self.before + area) + 1
-        return math.ceil(self.before - 1e-6) + (math.floor(area) // burst + 1) * burst
+            return math.floor(self.msgs_before + msgs) + 1
+        return math.ceil(self.msgs_before - 1e-6) + (math.floor(msgs) // burst + 1) * burst
 
-    def times_s(self, counts: np.ndarray) -> np.ndarray:
-        """Return when each count is reached: the inverse of `area`, from the schedule's start."""
+    def due_times_s(self, counts: np.ndarray) -> np.ndarray:
+        """Return when each number of due messages is reached, in s after the schedule's start."""
         burst = self.segment.burst_msgs
-        counts_inside = counts - self.before
+        counts_inside = counts - self.msgs_before
         if burst:
             counts_inside = np.floor_divide(counts_inside, burst) * burst
         if not self.slope:
@@ -71,101 +72,106 @@ class _Stretch:
 
 
 class Schedule:
-    """The due times of one worker: every `of`-th message of its role, from `which` on."""
+    """The due times of one worker.
 
-    def __init__(self, segments: Sequence[RateSegment], which: int = 0, of: int = 1) -> None:
-        self._which, self._of = which, of
-        self._stretches: list[_Stretch] = []
-        start_s = before = 0.0
+    It sends message `worker_index` of its role, and then every `workers_count`-th.
+    """
+
+    def __init__(
+        self, segments: Sequence[RateSegment], worker_index: int = 0, workers_count: int = 1
+    ) -> None:
+        self._worker_index, self._workers_count = worker_index, workers_count
+        self._segments: list[_ScheduledSegment] = []
+        start_s = msgs_before = 0.0
         for segment in segments:
-            stretch = _Stretch(segment, start_s, before)
-            self._stretches.append(stretch)
-            start_s, before = stretch.end_s, stretch.after
+            scheduled = _ScheduledSegment(segment, start_s, msgs_before)
+            self._segments.append(scheduled)
+            start_s, msgs_before = scheduled.end_s, scheduled.msgs_after
 
     @property
-    def is_open(self) -> bool:
-        """Return whether there is a schedule (open loop); without one each reply triggers a
-        message.
-        """
-        return bool(self._stretches)
+    def is_open_loop(self) -> bool:
+        """Return whether messages are sent by a schedule; else each reply triggers the next."""
+        return bool(self._segments)
 
     def due_count(self, elapsed_ns: int) -> int:
         """Return how many messages of this worker are due `elapsed_ns` after the start."""
         elapsed_s = elapsed_ns / 1e9
         due_msgs = 0
-        for stretch in self._stretches:
-            if elapsed_s < stretch.start_s:
+        for scheduled in self._segments:
+            if elapsed_s < scheduled.start_s:
                 break
-            inside_s = min(elapsed_s, stretch.end_s) - stretch.start_s
-            due_msgs = stretch.due_count(inside_s)
-            if stretch.after < math.inf:
-                due_msgs = min(due_msgs, math.ceil(stretch.after - 1e-6))
-        return max(-(-(due_msgs - self._which) // self._of), 0)
+            inside_s = min(elapsed_s, scheduled.end_s) - scheduled.start_s
+            due_msgs = scheduled.due_count(inside_s)
+            if scheduled.msgs_after < math.inf:
+                due_msgs = min(due_msgs, math.ceil(scheduled.msgs_after - 1e-6))
+        return max(-(-(due_msgs - self._worker_index) // self._workers_count), 0)
 
     def due_before(self, elapsed_ns: int) -> int:
-        """Return how many messages are due earlier than `elapsed_ns` after the start."""
+        """Return how many messages of this worker are due before `elapsed_ns` after the start."""
         due_msgs = self.due_count(elapsed_ns)
         while due_msgs and int(self.due_ns(due_msgs - 1, 1)[0]) >= elapsed_ns:
             due_msgs -= 1
         return due_msgs
 
     def due_ns(self, first: int, count: int) -> Int64s:
-        """Return when messages `first` … of this worker are due, in ns after the start."""
-        numbers = (np.arange(first, first + count) * self._of + self._which).astype(np.float64)
+        """Return when `count` messages of this worker are due, in ns after the start.
+
+        `first` is the number of the first of them, from 0.
+        """
+        own_numbers = np.arange(first, first + count)
+        numbers = (own_numbers * self._workers_count + self._worker_index).astype(np.float64)
         times = np.zeros(count, np.float64)
-        for stretch in self._stretches:
-            inside_mask = (numbers >= stretch.before) & (numbers < stretch.after)
+        for scheduled in self._segments:
+            inside_mask = (numbers >= scheduled.msgs_before) & (numbers < scheduled.msgs_after)
             if inside_mask.any():
-                times[inside_mask] = stretch.times_s(numbers[inside_mask])
+                times[inside_mask] = scheduled.due_times_s(numbers[inside_mask])
         return np.round(times * 1e9).astype(np.int64)
 
     def total_count(self) -> int | None:
         """Return how many messages this worker sends in all; None without an end."""
-        if not self._stretches or self._stretches[-1].after == math.inf:
+        if not self._segments or self._segments[-1].msgs_after == math.inf:
             return None
-        total = math.ceil(self._stretches[-1].after - 1e-6)
-        return max(-(-(total - self._which) // self._of), 0)
+        total = math.ceil(self._segments[-1].msgs_after - 1e-6)
+        return max(-(-(total - self._worker_index) // self._workers_count), 0)
 
-    def rest(self, elapsed_ns: int) -> Schedule:
-        """Return the schedule from `elapsed_ns` after the start on, beginning at 0.
+    def cut_before(self, elapsed_ns: int) -> Schedule:
+        """Return the schedule from `elapsed_ns` after the start on; its own start is then 0.
 
-        It is for a worker that joins then, and sends its first message.
+        A worker that joins later sends by it.
         """
         elapsed_s, segments = elapsed_ns / 1e9, []
-        for stretch in self._stretches:
-            segment, passed_s = stretch.segment, max(elapsed_s - stretch.start_s, 0.0)
+        for scheduled in self._segments:
+            segment, cut_s = scheduled.segment, max(elapsed_s - scheduled.start_s, 0.0)
             if segment.duration_s is None:
                 segments.append(segment)
                 continue
-            passed_s = min(passed_s, segment.duration_s)
-            start_per_s = segment.start_per_s + stretch.slope * passed_s
-            left_s = segment.duration_s - passed_s
-            # The last one stays, with no time left: a rate that is over is not "no rate".
-            if left_s or stretch is self._stretches[-1]:
+            cut_s = min(cut_s, segment.duration_s)
+            start_per_s = segment.start_per_s + scheduled.slope * cut_s
+            left_s = segment.duration_s - cut_s
+            # The last one stays, with no time left: a rate that has ended is not "no rate".
+            if left_s or scheduled is self._segments[-1]:
                 segments.append(replace(segment, duration_s=left_s, start_per_s=start_per_s))
-        return Schedule(segments, self._which, self._of)
+        return Schedule(segments, self._worker_index, self._workers_count)
 
-    def changed(self, elapsed_ns: int, rate_per_s: float) -> Schedule:
-        """Return the schedule with the constant rate `rate_per_s` from `elapsed_ns` after the
-        start on.
-        """
+    def with_rate(self, elapsed_ns: int, rate_per_s: float) -> Schedule:
+        """Return the schedule with a constant rate from `elapsed_ns` after the start on."""
         elapsed_s = elapsed_ns / 1e9
         segments = []
-        for stretch in self._stretches:
-            inside_s = min(elapsed_s, stretch.end_s) - stretch.start_s
+        for scheduled in self._segments:
+            inside_s = min(elapsed_s, scheduled.end_s) - scheduled.start_s
             if inside_s <= 0:
                 break
-            segment = stretch.segment
-            end_per_s = segment.start_per_s + stretch.slope * inside_s
+            segment = scheduled.segment
+            end_per_s = segment.start_per_s + scheduled.slope * inside_s
             segments.append(
                 RateSegment(inside_s, segment.start_per_s, end_per_s, segment.burst_msgs)
             )
         segments.append(RateSegment(None, rate_per_s, rate_per_s))
-        return Schedule(segments, self._which, self._of)
+        return Schedule(segments, self._worker_index, self._workers_count)
 
 
 def segment_at(segments: Sequence[RateSegment], elapsed_s: float) -> RateSegment:
-    """Return the segment of a schedule at a time after the start; after its end, the last one."""
+    """Return the segment that applies `elapsed_s` after the start; after the end, the last one."""
     for segment in segments:
         if segment.duration_s is None or elapsed_s < segment.duration_s:
             return segment

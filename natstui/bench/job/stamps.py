@@ -6,8 +6,8 @@
     0 (1 bit) · second half of the run's id (11) · publisher (12) · sequence (40)
     time of sending in ns of CLOCK_MONOTONIC
 
-16 bytes hold the first two; less hold no stamp, and such messages are only counted. In a text
-payload the stamp is hexadecimal digits. A message without the run's id is foreign.
+A stamp of 16 bytes has the first two words. Smaller messages have no stamp, and are only counted.
+In a text payload the stamp is hexadecimal digits. A message without the run's id is foreign.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from natstui.bench.job.digits import Bytes2D, Int64s
 
 STAMP_BYTES = 24
 SHORT_STAMP_BYTES = 16
-MOST_PUBLISHERS = 1 << 12
+MAX_PUBLISHERS = 1 << 12
 _ID_BITS, _TIME_BITS, _SEQ_BITS = 11, 52, 40
-_PUBLISHER_MASK, _SEQ_MASK = MOST_PUBLISHERS - 1, (1 << _SEQ_BITS) - 1
+_PUBLISHER_MASK, _SEQ_MASK = MAX_PUBLISHERS - 1, (1 << _SEQ_BITS) - 1
 _STAMP = struct.Struct("<qqq")
 _TO_HEX = np.frombuffer(b"".join(b"%02x" % value for value in range(256)), np.uint8).reshape(-1, 2)
 
@@ -41,17 +41,17 @@ _FROM_HEX = _hex_values()
 
 
 @dataclass(frozen=True, slots=True)
-class StampPlace:
-    """The place of the stamp in a payload, and its run."""
+class StampLayout:
+    """The position and length of the stamp in a payload, and the id of its run."""
 
     offset: int
     length: int
     """Length of the stamp: 24, 16 or 0 bytes."""
     as_hex: bool = False
     time_word: int = 0
-    """First word of a message that is due at 0 of CLOCK_MONOTONIC."""
+    """First word of the stamp of a message that is due at 0 of CLOCK_MONOTONIC."""
     run_word: int = 0
-    """Second word of the first message of publisher 0."""
+    """Second word of the stamp of the first message of publisher 0."""
     epoch_ns: int = 0
 
     @property
@@ -66,14 +66,19 @@ class StampPlace:
         return stamp.hex().encode() if self.as_hex else stamp
 
 
-NO_STAMP = StampPlace(0, 0)
+NO_STAMP = StampLayout(0, 0)
 
 
-def place_of_run(place: StampPlace, run_id: str, epoch_ns: int) -> StampPlace:
-    """Return the same place for the stamps of one run; `epoch_ns` is before its first message."""
+def layout_of_run(layout: StampLayout, run_id: str, epoch_ns: int) -> StampLayout:
+    """Return the same layout for the stamps of one run.
+
+    `epoch_ns` is a time (CLOCK_MONOTONIC) before its first message.
+    """
     stamp_id = zlib.crc32(run_id.encode()) % (1 << 2 * _ID_BITS)
     first, second = (part << _TIME_BITS for part in divmod(stamp_id, 1 << _ID_BITS))
-    return StampPlace(place.offset, place.length, place.as_hex, first - epoch_ns, second, epoch_ns)
+    return StampLayout(
+        layout.offset, layout.length, layout.as_hex, first - epoch_ns, second, epoch_ns
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,67 +89,67 @@ class Stamps:
     publisher: Int64s
     seq: Int64s
     sent_ns: Int64s | None
-    """None when the messages were too small for it."""
-    own: npt.NDArray[np.bool_] | None = None
-    """Which of the messages have one; None: all."""
+    """Times of sending (CLOCK_MONOTONIC); None if the messages are too small for them."""
+    own_mask: npt.NDArray[np.bool_] | None = None
+    """Which of the messages have a stamp of this run; None: all."""
 
 
-def binary_place(size_bytes: int) -> StampPlace:
-    """Return where the stamp is in a binary payload of this size, and which of its fields fit."""
+def binary_stamp_layout(size_bytes: int) -> StampLayout:
+    """Return the layout of the stamp in a binary payload: 24, 16 or 0 bytes at its start."""
     if size_bytes >= STAMP_BYTES:
-        return StampPlace(0, STAMP_BYTES)
-    return StampPlace(0, SHORT_STAMP_BYTES if size_bytes >= SHORT_STAMP_BYTES else 0)
+        return StampLayout(0, STAMP_BYTES)
+    return StampLayout(0, SHORT_STAMP_BYTES if size_bytes >= SHORT_STAMP_BYTES else 0)
 
 
 def write_stamps(
     payloads: Bytes2D,
-    place: StampPlace,
+    layout: StampLayout,
     due_ns: Int64s,
     publisher: int | Int64s,
     seqs: Int64s,
     sent_ns: int | Int64s,
 ) -> None:
     """Write one stamp into each row of (n, size) payloads; times are of the steady clock in ns."""
-    stamp_words = place.length // 8
+    stamp_words = layout.length // 8
     if not stamp_words:
         return
     stamps = np.empty((len(payloads), stamp_words), np.int64)
-    stamps[:, 0] = due_ns + place.time_word
-    stamps[:, 1] = seqs + place.run_word + (publisher << _SEQ_BITS)
+    stamps[:, 0] = due_ns + layout.time_word
+    stamps[:, 1] = seqs + layout.run_word + (publisher << _SEQ_BITS)
     if stamp_words == 3:
         stamps[:, 2] = sent_ns
     raw = stamps.view(np.uint8)
-    if place.as_hex:
-        raw = _TO_HEX[raw].reshape(len(payloads), place.width)
-    payloads[:, place.offset : place.offset + place.width] = raw
+    if layout.as_hex:
+        raw = _TO_HEX[raw].reshape(len(payloads), layout.width)
+    payloads[:, layout.offset : layout.offset + layout.width] = raw
 
 
-def read_stamps(payloads: Bytes2D, place: StampPlace) -> Stamps | None:
+def read_stamps(payloads: Bytes2D, layout: StampLayout) -> Stamps | None:
     """Return the stamps of (n, size) payloads, one per message of this run.
 
     None if payloads of this size have no room for a stamp.
     """
-    if not place.length or payloads.shape[1] < place.offset + place.width:
+    if not layout.length or payloads.shape[1] < layout.offset + layout.width:
         return None
-    raw = payloads[:, place.offset : place.offset + place.width]
-    if place.as_hex:
+    raw = payloads[:, layout.offset : layout.offset + layout.width]
+    if layout.as_hex:
         nibbles = _FROM_HEX[raw]
         raw = ((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).astype(np.uint8)
     # Each column is copied once by itself: what works on it then finds all of it together.
     stamp_words: Int64s = np.array(raw.view(np.int64).T, order="C")
     own_mask = None
-    stamp_words[0] -= place.time_word + place.epoch_ns
-    stamp_words[1] -= place.run_word
+    stamp_words[0] -= layout.time_word + layout.epoch_ns
+    stamp_words[1] -= layout.run_word
     # Of a message of this run nothing is left now in the highest bits of both.
-    strange = (stamp_words[0] | stamp_words[1]) >> _TIME_BITS
-    if strange.any():
-        own_mask = strange == 0
+    foreign_bits = (stamp_words[0] | stamp_words[1]) >> _TIME_BITS
+    if foreign_bits.any():
+        own_mask = foreign_bits == 0
         stamp_words = stamp_words[:, own_mask]
-    stamp_words[0] += place.epoch_ns
+    stamp_words[0] += layout.epoch_ns
     return Stamps(
         due_ns=stamp_words[0],
         publisher=(stamp_words[1] >> _SEQ_BITS) & _PUBLISHER_MASK,
         seq=stamp_words[1] & _SEQ_MASK,
-        sent_ns=stamp_words[2] if place.length == STAMP_BYTES else None,
-        own=own_mask,
+        sent_ns=stamp_words[2] if layout.length == STAMP_BYTES else None,
+        own_mask=own_mask,
     )

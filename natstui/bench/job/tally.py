@@ -1,4 +1,4 @@
-"""The counts of a worker: totals inside, deltas outside; latencies are added as arrays."""
+"""The counts and latencies of a worker; each report gets what was added since the last one."""
 
 from __future__ import annotations
 
@@ -8,38 +8,43 @@ import numpy as np
 import numpy.typing as npt
 
 from natstui.bench.job.digits import Int64s
-from natstui.bench.job.seen import FOREIGN, ReceivedSequences
-from natstui.bench.job.stamps import StampPlace, read_stamps
+from natstui.bench.job.sequences import FOREIGN, ReceivedSequences
+from natstui.bench.job.stamps import StampLayout, read_stamps
 from natstui.model.bench.counts import LATENCY_FIELDS, Counts, Latencies
 from natstui.model.bench.latency import LatencyCounts
 
 _BUCKETS = 128 * 58
 """Number of buckets: enough for every latency below 2⁶³ ns."""
-_EXACT_BELOW = 128
-"""Latencies below have a bucket each."""
+_EXACT_BELOW_NS = 128
+"""Every latency in ns below this has a bucket of its own."""
 _BELOW_BUCKET_BITS = 52 - 7
-"""Shift of a float's mantissa; seven bits of it distinguish buckets of one power of two."""
-_FIRST = ((1023 + 7) << 7) - _EXACT_BELOW
-"""Exponent and first bits of 128.0, less its bucket."""
+"""Bits of a float's mantissa that are shifted out: the other seven distinguish the buckets of
+one power of two.
+"""
+_BUCKET_OFFSET = ((1023 + 7) << 7) - _EXACT_BELOW_NS
+"""Number to subtract from the shifted bits of a latency to get its bucket.
+"""
 
 
 def buckets_of(latencies_ns: Int64s) -> Int64s:
     """Return the index of the histogram bucket of each latency in ns.
 
-    It is the same as `model.bench.latency.bucket_of` returns for one.
+    These are the buckets of `model.bench.latency.bucket_of`.
     """
     values = np.maximum(latencies_ns, 0)
     # A float begins with exponent and mantissa: the bit length and the first bits behind it, which
     # are the bucket. Exact below 2⁵³ ns, which is 104 days.
-    buckets: Int64s = (values.astype(np.float64).view(np.int64) >> _BELOW_BUCKET_BITS) - _FIRST
-    is_small = values < _EXACT_BELOW
+    buckets: Int64s = (
+        values.astype(np.float64).view(np.int64) >> _BELOW_BUCKET_BITS
+    ) - _BUCKET_OFFSET
+    is_small = values < _EXACT_BELOW_NS
     if is_small.any():
         buckets[is_small] = values[is_small]
     return buckets
 
 
-class Recorder:
-    """A histogram of latencies that is emptied by each `pop_new`."""
+class LatencyHistogram:
+    """The histogram of the latencies that were added since the last `pop_new`."""
 
     def __init__(self) -> None:
         self._counts = np.zeros(_BUCKETS, np.int64)
@@ -48,7 +53,7 @@ class Recorder:
         """Add latencies in ns, one per message."""
         if len(latencies_ns):
             buckets = buckets_of(latencies_ns)
-            # What comes together took about as long: few buckets, far from the first.
+            # Latencies of one call are similar: few buckets, far from the first.
             lowest = int(buckets.min())
             counts = np.bincount(buckets - lowest)
             self._counts[lowest : lowest + len(counts)] += counts
@@ -64,7 +69,7 @@ class Recorder:
 
 
 _NEVER_NS = 1 << 62
-_NAMES = tuple(part.name for part in fields(Counts))
+_COUNT_NAMES = tuple(part.name for part in fields(Counts))
 
 
 class Tally:
@@ -74,16 +79,16 @@ class Tally:
     """
 
     def __init__(self) -> None:
-        self.seen = ReceivedSequences()
+        self.received_sequences = ReceivedSequences()
         self.steady_ns = _NEVER_NS
-        """Start of the messages that count for rates and latencies; never before GO."""
+        """Messages due from this time on count for rates and latencies; never before the start."""
         self.steady_end_ns: int | None = None
         """Latencies of messages due later are not counted; None: no end."""
         self.last_sent_ns = 0
         self.last_received_ns = 0
-        self._totals = dict.fromkeys(_NAMES, 0)
-        self._taken = dict(self._totals)
-        self._recorders = {name: Recorder() for name in LATENCY_FIELDS}
+        self._totals = dict.fromkeys(_COUNT_NAMES, 0)
+        self._reported_totals = dict(self._totals)
+        self._histograms = {name: LatencyHistogram() for name in LATENCY_FIELDS}
 
     def add(self, name: str, count: int = 1) -> None:
         """Add to the count of this name, a field of `Counts`."""
@@ -93,7 +98,7 @@ class Tally:
         """Return the total of the count of this name, a field of `Counts`."""
         return self._totals[name]
 
-    def sent(self, count: int, payload_bytes: int, now_ns: int) -> None:
+    def count_sent(self, count: int, payload_bytes: int, now_ns: int) -> None:
         """Count messages and payload bytes that were passed to the socket."""
         self._totals["sent_msgs"] += count
         self._totals["sent_bytes"] += payload_bytes
@@ -101,133 +106,140 @@ class Tally:
             self._totals["steady_sent_msgs"] += count
             self.last_sent_ns = now_ns
 
-    def timed(
+    def record_latencies(
         self,
         name: str,
         due_ns: Int64s,
         sent_ns: Int64s | int | None,
         now_ns: Int64s | int,
     ) -> int:
-        """Record latencies that end at `now_ns`, and return how many are of the steady phase.
+        """Record the latencies of the steady phase from due time to `now_ns`; return their number.
 
-        `name` is a field of `Latencies`. They begin at the due time; with `sent_ns`, also those
-        from the time of sending are recorded, as `NAME_uncorrected`.
+        `name` is a field of `Latencies`. With `sent_ns` the latencies from the time of sending are
+        recorded too, as `NAME_uncorrected`.
         """
-        steady = due_ns >= self.steady_ns
+        steady_mask = due_ns >= self.steady_ns
         if self.steady_end_ns is not None:
-            steady &= due_ns < self.steady_end_ns
-        count = int(np.count_nonzero(steady))
+            steady_mask &= due_ns < self.steady_end_ns
+        count = int(np.count_nonzero(steady_mask))
         # Choosing rows costs as much as all the rest, and nearly always all are chosen.
-        selected = slice(None) if count == len(due_ns) else steady
-        self._recorders[name].add((now_ns - due_ns)[selected])
+        selected = slice(None) if count == len(due_ns) else steady_mask
+        self._histograms[name].add((now_ns - due_ns)[selected])
         if sent_ns is not None:
             sent_times = np.broadcast_to(np.asarray(sent_ns, np.int64), due_ns.shape)
-            self._recorders[f"{name}_uncorrected"].add((now_ns - sent_times)[selected])
+            self._histograms[f"{name}_uncorrected"].add((now_ns - sent_times)[selected])
         return count
 
-    def late(self, due_ns: Int64s, now_ns: int) -> None:
-        """Record by how much messages of the steady phase are sent after their due time."""
+    def record_lateness(self, due_ns: Int64s, now_ns: int) -> None:
+        """Record how long after their due time messages of the steady phase are sent, in ns."""
         if self.steady_ns <= int(due_ns[-1]):
-            self._recorders["late"].add((now_ns - due_ns)[due_ns >= self.steady_ns])
+            self._histograms["late"].add((now_ns - due_ns)[due_ns >= self.steady_ns])
 
-    def acked(
+    def count_acks(
         self, due_ns: Int64s, sent_ns: Int64s, now_ns: Int64s | int, duplicates: int = 0
     ) -> None:
-        """Count publish acks, of which `duplicates` were stored before, and record their latency.
+        """Count publish acks and record their latency; `duplicates` of them are of repeats.
 
-        There is one due and sent time per ack.
+        `due_ns` and `sent_ns` have one time per ack.
         """
-        steady = self.timed("ack", due_ns, sent_ns, now_ns)
+        steady_count = self.record_latencies("ack", due_ns, sent_ns, now_ns)
         self._totals["acked_msgs"] += len(due_ns) - duplicates
         self._totals["duplicate_acked_msgs"] += duplicates
-        self._totals["steady_acked_msgs"] += steady
-        if steady:
+        self._totals["steady_acked_msgs"] += steady_count
+        if steady_count:
             self.last_sent_ns = int(np.max(now_ns))
 
-    def received(
+    def count_received(
         self,
         payloads: np.ndarray,
-        place: StampPlace,
+        layout: StampLayout,
         now_ns: int,
         stream_seqs: Int64s | None = None,
     ) -> npt.NDArray[np.bool_] | None:
         """Count (n, size) received payloads, record their latency, detect repeats and wrong order.
 
-        If `place` has a stamp, messages without a stamp of this run are foreign; `stream_seqs` are
-        needed to detect their repeats. Returns the mask of messages of this run; None if all are.
+        If `layout` has a stamp, messages without a stamp of this run are foreign; their repeats
+        are detected by `stream_seqs`. Returns the mask of the messages of this run; None if all
+        are.
         """
         count, size_bytes = payloads.shape
-        stamps = read_stamps(payloads, place)
+        stamps = read_stamps(payloads, layout)
         if stamps is None:
-            if place.length:
-                self._foreign(count, stream_seqs)
+            if layout.length:
+                self._count_foreign(count, stream_seqs)
                 return np.zeros(count, np.bool_)
-            self.received_unstamped(count, size_bytes, now_ns)
+            self.count_unstamped(count, size_bytes, now_ns)
             return None
-        if stamps.own is not None:
+        if stamps.own_mask is not None:
             foreign_count, count = count - len(stamps.seq), len(stamps.seq)
-            self._foreign(foreign_count, None if stream_seqs is None else stream_seqs[~stamps.own])
+            self._count_foreign(
+                foreign_count, None if stream_seqs is None else stream_seqs[~stamps.own_mask]
+            )
             if not count:
-                return stamps.own
+                return stamps.own_mask
         steady_count = int(np.count_nonzero(stamps.due_ns >= self.steady_ns))
-        self.timed("e2e", stamps.due_ns, stamps.sent_ns, now_ns)
-        new_count, late_count = self.seen.add(stamps.publisher, stamps.seq)
+        self.record_latencies("e2e", stamps.due_ns, stamps.sent_ns, now_ns)
+        new_count, out_of_order_count = self.received_sequences.add(stamps.publisher, stamps.seq)
         self._totals["duplicate_msgs"] += count - new_count
-        self._totals["out_of_order_msgs"] += late_count
-        self._received(count, steady_count, size_bytes, now_ns)
-        return stamps.own
+        self._totals["out_of_order_msgs"] += out_of_order_count
+        self._add_received(count, steady_count, size_bytes, now_ns)
+        return stamps.own_mask
 
-    def _foreign(self, count: int, stream_seqs: Int64s | None) -> None:
-        """Count messages of others, with repeats, and store their stream sequences."""
+    def _count_foreign(self, count: int, stream_seqs: Int64s | None) -> None:
+        """Count messages of other senders, with repeats, and store their stream sequences."""
         self._totals["foreign_msgs"] += count
         if stream_seqs is not None:
-            self.seen.add(np.full(count, FOREIGN), stream_seqs)
+            self.received_sequences.add(np.full(count, FOREIGN), stream_seqs)
 
-    def received_unstamped(self, count: int, size_bytes: int, now_ns: int) -> None:
-        """Count received messages of `size_bytes` each that have no stamp."""
-        self._received(count, count if now_ns >= self.steady_ns else 0, size_bytes, now_ns)
+    def count_unstamped(self, count: int, size_bytes: int, now_ns: int) -> None:
+        """Count received messages without a stamp, of `size_bytes` each."""
+        self._add_received(count, count if now_ns >= self.steady_ns else 0, size_bytes, now_ns)
 
-    def _received(self, count: int, steady: int, size_bytes: int, now_ns: int) -> None:
+    def _add_received(self, count: int, steady_count: int, size_bytes: int, now_ns: int) -> None:
         self._totals["received_msgs"] += count
         self._totals["received_bytes"] += count * size_bytes
-        if steady:
-            self._totals["steady_received_msgs"] += steady
-            self._totals["steady_received_bytes"] += steady * size_bytes
+        if steady_count:
+            self._totals["steady_received_msgs"] += steady_count
+            self._totals["steady_received_bytes"] += steady_count * size_bytes
             self.last_received_ns = now_ns
 
-    def seen_stored(self, stream_seqs: Int64s) -> None:
-        """Detect repeats and wrong order of messages without a stamp, by stream sequence."""
-        new_count, late_count = self.seen.add(np.zeros(len(stream_seqs), np.int64), stream_seqs)
+    def count_repeats(self, stream_seqs: Int64s) -> None:
+        """Count repeats and wrong order by the stream sequences of received messages."""
+        new_count, out_of_order_count = self.received_sequences.add(
+            np.zeros(len(stream_seqs), np.int64), stream_seqs
+        )
         self._totals["duplicate_msgs"] += len(stream_seqs) - new_count
-        self._totals["out_of_order_msgs"] += late_count
+        self._totals["out_of_order_msgs"] += out_of_order_count
 
-    def replied(self, count: int, total_bytes: int, steady: int, now_ns: int) -> None:
-        """Count replies to our requests, of `total_bytes` together.
+    def count_replies(self, count: int, total_bytes: int, steady_count: int, now_ns: int) -> None:
+        """Count replies to requests of this worker, of `total_bytes` together.
 
-        `steady` of them are of the steady phase, and count for rates.
+        `steady_count` of them are of the steady phase, and count for rates.
         """
         self._totals["received_msgs"] += count
         self._totals["received_bytes"] += total_bytes
-        self._totals["steady_received_msgs"] += steady
-        self._totals["steady_received_bytes"] += total_bytes * steady // max(count, 1)
-        if steady:
+        self._totals["steady_received_msgs"] += steady_count
+        self._totals["steady_received_bytes"] += total_bytes * steady_count // max(count, 1)
+        if steady_count:
             self.last_received_ns = now_ns
 
-    def response_latency(self, responded_ns: Int64s, now_ns: int, steady_of_ns: Int64s) -> None:
+    def record_response_latencies(
+        self, responded_ns: Int64s, now_ns: int, request_due_ns: Int64s
+    ) -> None:
         """Record the latencies of responses, from `responded_ns` to `now_ns`.
 
-        `steady_of_ns` are the due times of their requests: only those of the steady phase are
-        recorded.
+        `request_due_ns` are the due times of their requests: responses to requests before the
+        steady phase are left out.
         """
-        steady = steady_of_ns >= self.steady_ns
-        self._recorders["response"].add((now_ns - responded_ns)[steady])
+        steady_mask = request_due_ns >= self.steady_ns
+        self._histograms["response"].add((now_ns - responded_ns)[steady_mask])
 
-    def store_latency(self, latencies_ns: Int64s) -> None:
+    def record_store_latencies(self, latencies_ns: Int64s) -> None:
         """Record latencies from storing to receiving a message, in ns."""
-        self._recorders["store"].add(latencies_ns)
+        self._histograms["store"].add(latencies_ns)
 
-    def give_up_open(self, name: str) -> None:
-        """Count every message without a reply as unanswered, at the end.
+    def count_unanswered(self, name: str) -> None:
+        """Count every sent message without a reply as unanswered; called once, at the end.
 
         `name` is the count of accepted replies, a field of `Counts`.
         """
@@ -237,13 +249,15 @@ class Tally:
 
     def pop_new(self) -> tuple[Counts, Latencies]:
         """Return the counts and latencies since the last call."""
-        delta = Counts(*(self._totals[name] - self._taken[name] for name in _NAMES))
-        self._taken = dict(self._totals)
+        delta = Counts(
+            *(self._totals[name] - self._reported_totals[name] for name in _COUNT_NAMES)
+        )
+        self._reported_totals = dict(self._totals)
         latencies = Latencies(
-            **{name: recorder.pop_new() for name, recorder in self._recorders.items()}
+            **{name: histogram.pop_new() for name, histogram in self._histograms.items()}
         )
         return delta, latencies
 
     def totals(self) -> Counts:
-        """Return all counts up to the last `pop_new`."""
-        return Counts(*(self._taken[name] for name in _NAMES))
+        """Return the total counts up to the last `pop_new`."""
+        return Counts(*(self._reported_totals[name] for name in _COUNT_NAMES))

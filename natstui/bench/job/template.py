@@ -1,4 +1,4 @@
-"""Repeated frames of a publisher: entire protocol blocks from a few array columns."""
+"""Blocks of frames of one layout, which are filled from a few array columns."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from dataclasses import dataclass
 import numpy as np
 
 from natstui.bench.job.digits import Bytes2D, Int64s, write_digits
-from natstui.bench.job.stamps import StampPlace, write_stamps
+from natstui.bench.job.stamps import StampLayout, write_stamps
 
 SEQ_DIGITS = 12
-_MOST_BYTES = 4 << 20
+_MAX_BLOCK_BYTES = 4 << 20
 
-Part = bytes | tuple[str, int]
+FramePart = bytes | tuple[str, int]
 """Fixed bytes, or a number: its name and width in digits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """The format of a published message; numbers in it are named and of fixed width."""
+class FrameFormat:
+    """The format of a published message; its numbers have a name and a fixed width."""
 
-    subject: Sequence[Part]
+    subject: Sequence[FramePart]
     payload: bytes
-    place: StampPlace
-    reply: Sequence[Part] = ()
-    headers: Sequence[Sequence[Part]] = ()
-    """One `Name: value` line each, without its CR LF."""
+    stamp_layout: StampLayout
+    reply: Sequence[FramePart] = ()
+    headers: Sequence[Sequence[FramePart]] = ()
+    """The header lines, `Name: value` each without its CR LF."""
 
 
-class Template:
+class FrameTemplate:
     """A block of equal frames, into whose rows stamps and numbers are written."""
 
-    def __init__(self, frame: Frame, max_frames: int) -> None:
+    def __init__(self, frame: FrameFormat, max_frames: int) -> None:
         self.payload_bytes = len(frame.payload)
-        self.fields: dict[str, slice] = {}
-        """Name of a number → its position."""
+        self.number_positions: dict[str, slice] = {}
+        """Name of a number → the position of its digits in the frame."""
         head = self._assemble(frame)
         start = len(head)
         row = np.frombuffer(head + frame.payload + b"\r\n", np.uint8)
-        self.payload = slice(start, start + len(frame.payload))
-        self._place = frame.place
-        self.most = max(min(max_frames, _MOST_BYTES // len(row)), 1)
-        """Maximum of frames in a block; less than requested for large frames."""
-        self._rows: Bytes2D = np.tile(row, (self.most, 1))
+        self.payload_position = slice(start, start + len(frame.payload))
+        self._stamp_layout = frame.stamp_layout
+        self.max_frames = max(min(max_frames, _MAX_BLOCK_BYTES // len(row)), 1)
+        """Maximum of frames in a block, which has at most 4 MiB."""
+        self._rows: Bytes2D = np.tile(row, (self.max_frames, 1))
 
     @property
     def frame_bytes(self) -> int:
         """Return the length of one frame in bytes."""
         return int(self._rows.shape[1])
 
-    def blank(self) -> bytes:
+    def blank_frame(self) -> bytes:
         """Return one frame with all its numbers 0."""
         row: bytes = self._rows[0].tobytes()
         return row
@@ -63,22 +63,23 @@ class Template:
         seqs: Int64s,
         numbers: dict[str, Int64s] | None = None,
     ) -> Bytes2D:
-        """Return (n, length) bytes: a frame for each of `due_ns`, valid until the next call.
+        """Return (n, length) bytes: a frame for each time of `due_ns`, valid until the next call.
 
-        `numbers` are the further numbers of the frame by name, one per message. Times are of the
-        steady clock in ns.
+        `numbers` are the named numbers of the frame, one per message. Times are of the steady
+        clock in ns.
         """
         rows = self._rows[: len(due_ns)]
-        if self._place.length:
-            write_stamps(rows[:, self.payload], self._place, due_ns, publisher, seqs, sent_ns)
+        if self._stamp_layout.length:
+            payloads = rows[:, self.payload_position]
+            write_stamps(payloads, self._stamp_layout, due_ns, publisher, seqs, sent_ns)
         for name, values in (numbers or {}).items():
-            if name in self.fields:
-                write_digits(rows[:, self.fields[name]], values)
+            if name in self.number_positions:
+                write_digits(rows[:, self.number_positions[name]], values)
         return rows
 
-    def _assemble(self, frame: Frame) -> bytes:
+    def _assemble(self, frame: FrameFormat) -> bytes:
         """Return everything before the payload, and store the positions of the numbers."""
-        lines: list[Part] = []
+        lines: list[FramePart] = []
         for header in frame.headers:
             lines += [*header, b"\r\n"]
         header_bytes = 0
@@ -88,13 +89,13 @@ class Template:
         sizes = b"%d" % (header_bytes + self.payload_bytes)
         if lines:
             sizes = b"%d " % header_bytes + sizes
-        reply: list[Part] = [*frame.reply, b" "] if frame.reply else []
+        reply: list[FramePart] = [*frame.reply, b" "] if frame.reply else []
         verb = b"HPUB " if lines else b"PUB "
-        text = bytearray()
+        head = bytearray()
         for part in [verb, *frame.subject, b" ", *reply, sizes, b"\r\n", *lines]:
             if isinstance(part, bytes):
-                text += part
+                head += part
             else:
-                self.fields[part[0]] = slice(len(text), len(text) + part[1])
-                text += b"0" * part[1]
-        return bytes(text)
+                self.number_positions[part[0]] = slice(len(head), len(head) + part[1])
+                head += b"0" * part[1]
+        return bytes(head)

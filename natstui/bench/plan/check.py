@@ -1,4 +1,4 @@
-"""Validation of a plan, one sentence per error; and the size of its payload."""
+"""Validates a plan, with a sentence per error, and sets the size of payloads from files."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from natstui.model.bench.plan import (
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _SUBJECT = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*")
-_OF_THE_SERVER = ("$JS", "$SYS")
-_MOST_WORKERS = 256
-MOST_WORKERS_IN_ALL = 4000
-"""Limit of workers: the stamp of a message has room for somewhat more."""
-_MOST_IN_FLIGHT_MSGS = 1_000_000
+_SERVER_TOKENS = ("$JS", "$SYS")
+_MAX_WORKERS_OF_ROLE = 256
+MAX_WORKERS = 4000
+"""Limit of workers in all roles, below the publishers that the stamp of a message can number."""
+_MAX_IN_FLIGHT_MSGS = 1_000_000
 """Limit of messages in flight: each needs memory of a worker before the first is sent."""
-_MOST_MSGS = 10**15
-_MOST_PER_S = 10**9
-_LONGEST_S = 365 * 86_400
-LEAST_REQUEST_BYTES = 24
-"""Size of a stamp with requester, due time and send time."""
+_MAX_MSGS = 10**15
+_MAX_RATE_PER_S = 10**9
+_MAX_DURATION_S = 365 * 86_400
+MIN_REQUEST_BYTES = 24
+"""Minimum size of a request over streams: its stamp has requester, due time and sending time."""
 
 
-def check(plan: BenchmarkPlan, source: str) -> None:
-    """Raise UsageError with the first error of a plan; `source` names it in the sentence."""
-    for mistake in plan_errors(plan):
-        raise UsageError(f"{source}: {mistake}")
+def check_plan(plan: BenchmarkPlan, source: str) -> None:
+    """Raise UsageError with the first error of a plan; `source` names the plan in the sentence."""
+    for error_text in plan_errors(plan):
+        raise UsageError(f"{source}: {error_text}")
 
 
 def plan_errors(plan: BenchmarkPlan) -> Iterator[str]:
@@ -46,27 +46,27 @@ def plan_errors(plan: BenchmarkPlan) -> Iterator[str]:
             yield f"role name {name!r} is not valid: use letters, digits, - and _"
         if names.count(name) > 1:
             yield f"two roles are named {name!r}"
-    if (count := sum(role.workers_count for role in plan.roles)) > MOST_WORKERS_IN_ALL:
-        yield f"{count} workers are too many: at most {MOST_WORKERS_IN_ALL} in all roles together"
+    if (count := sum(role.workers_count for role in plan.roles)) > MAX_WORKERS:
+        yield f"{count} workers are too many: at most {MAX_WORKERS} in all roles together"
     for role in plan.roles:
-        for mistake in _role_errors(role, plan):
-            yield f"role {role.name!r}: {mistake}"
+        for error_text in _role_errors(role, plan):
+            yield f"role {role.name!r}: {error_text}"
     for fault in plan.faults:
         if fault.role not in names:
             yield f"a fault names role {fault.role!r}, which does not exist"
     if plan.duration_s is not None and plan.duration_s <= 0:
         yield "the duration must be longer than 0"
     times_s = (plan.duration_s or 0, plan.warmup_s, plan.ramp_s, plan.drain_s)
-    if max(times_s) > _LONGEST_S:
+    if max(times_s) > _MAX_DURATION_S:
         yield "a benchmark and each of its parts must be at most a year long"
 
 
 def _role_errors(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
-    yield from _checked_numbers(role)
+    yield from _number_errors(role)
     pattern, traits = role.pattern, role.traits
     if not _SUBJECT.fullmatch(role.subject):
         yield f"{role.subject!r} must be a subject without wildcards"
-    if role.subject.split(".")[0] in _OF_THE_SERVER and (traits.sends or traits.answers):
+    if role.subject.split(".")[0] in _SERVER_TOKENS and (traits.sends or traits.replies):
         yield f"{role.subject!r} belongs to the server: messages there are requests to the server"
     if plan.stream is None and traits.needs_stream:
         yield f"pattern {pattern} needs a [stream]"
@@ -90,7 +90,7 @@ def _requester_errors(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
         yield f"pattern {role.pattern} needs a table [responses]: the stream for its responses"
     elif not plan.responses.create:
         yield "the stream of the responses is created for the run: use a name that does not exist"
-    if role.payload.kind != "json" and role.payload.size_bytes < LEAST_REQUEST_BYTES:
+    if role.payload.kind != "json" and role.payload.size_bytes < MIN_REQUEST_BYTES:
         yield (
             f"{role.payload.size_bytes} bytes are too small: a request contains its sender "
             "and time"
@@ -101,10 +101,10 @@ def _requester_errors(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
         yield "every request gets a response: leave out naks, terms and never-acked"
 
 
-def _checked_numbers(role: Role) -> Iterator[str]:
-    if not 1 <= role.workers_count <= _MOST_WORKERS:
+def _number_errors(role: Role) -> Iterator[str]:
+    if not 1 <= role.workers_count <= _MAX_WORKERS_OF_ROLE:
         yield (
-            f"the number of workers must be between 1 and {_MOST_WORKERS}, not "
+            f"the number of workers must be between 1 and {_MAX_WORKERS_OF_ROLE}, not "
             f"{role.workers_count}"
         )
     for name in ("nak_ratio", "term_ratio", "never_ack_ratio"):
@@ -117,10 +117,10 @@ def _checked_numbers(role: Role) -> Iterator[str]:
         yield f"share of duplicates {role.payload.duplicate_ratio} must be from 0 to below 1"
     if min(role.batch_msgs, role.window_msgs, role.subjects_count) < 1:
         yield "batch, window and subjects must be at least 1"
-    if max(role.batch_msgs, role.window_msgs) > _MOST_IN_FLIGHT_MSGS:
-        yield f"batch and window must be at most {_MOST_IN_FLIGHT_MSGS:,}"
-    if max(role.total_msgs or 0, role.subjects_count) > _MOST_MSGS:
-        yield f"msgs and subjects must be at most {_MOST_MSGS:,}"
+    if max(role.batch_msgs, role.window_msgs) > _MAX_IN_FLIGHT_MSGS:
+        yield f"batch and window must be at most {_MAX_IN_FLIGHT_MSGS:,}"
+    if max(role.total_msgs or 0, role.subjects_count) > _MAX_MSGS:
+        yield f"msgs and subjects must be at most {_MAX_MSGS:,}"
     if role.payload.size_bytes < 0 or (role.payload.size_max_bytes or 0) < 0:
         yield "a size must not be negative"
     if role.total_msgs is not None and role.total_msgs < 1:
@@ -130,12 +130,12 @@ def _checked_numbers(role: Role) -> Iterator[str]:
     if any(max(step.start_per_s, step.end_per_s) <= 0 for step in role.schedule):
         yield "a rate must be above 0"
     # As it is written: a NaN of TOML is not above it either.
-    if not all(max(step.start_per_s, step.end_per_s) <= _MOST_PER_S for step in role.schedule):
-        yield f"a rate must be at most {_MOST_PER_S:,} messages a second"
+    if not all(max(step.start_per_s, step.end_per_s) <= _MAX_RATE_PER_S for step in role.schedule):
+        yield f"a rate must be at most {_MAX_RATE_PER_S:,} messages a second"
 
 
 def with_file_size(payload: Payload) -> Payload:
-    """Return a payload with the size of its file; a missing file is reported by `check`."""
+    """Return a payload with the size of its file; `check_plan` reports a missing file."""
     if payload.kind != "file" or not os.path.isfile(payload.file or ""):
         return payload
     return replace(payload, size_bytes=os.path.getsize(payload.file or ""), size_max_bytes=None)

@@ -1,4 +1,4 @@
-"""The short forms of `natstui bench` as plans, and changes to a plan: `msgs=1M`, `rate=1000`."""
+"""Makes plans of the short forms of `natstui bench`, and changes plans: `msgs=1M`, `rate=1000`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
-from natstui.bench.plan.check import check, with_file_size
-from natstui.bench.plan.scenario import segments
+from natstui.bench.plan.check import check_plan, with_file_size
+from natstui.bench.plan.scenario import rate_segments
 from natstui.errors import UsageError
-from natstui.model.bench.patterns import patterns_that, traits
+from natstui.model.bench.patterns import patterns_with, traits
 from natstui.model.bench.plan import (
     Acks,
     BenchmarkPlan,
@@ -21,25 +21,27 @@ from natstui.model.bench.plan import (
 )
 from natstui.units import parse_bytes, parse_count, parse_duration_ns
 
-Change = Callable[[BenchmarkPlan, str], BenchmarkPlan]
+PlanChange = Callable[[BenchmarkPlan, str], BenchmarkPlan]
 
 
 def _change_roles(
     plan: BenchmarkPlan,
-    takes: Callable[[Role], bool],
+    is_selected: Callable[[Role], bool],
     change: Callable[[Role], Role],
-    role_name: str,
+    verb: str,
 ) -> BenchmarkPlan:
-    if not any(map(takes, plan.roles)):
-        raise ValueError(f"nobody {role_name} here")
-    return replace(plan, roles=tuple(change(role) if takes(role) else role for role in plan.roles))
+    if not any(map(is_selected, plan.roles)):
+        raise ValueError(f"no role of this benchmark {verb}")
+    return replace(
+        plan, roles=tuple(change(role) if is_selected(role) else role for role in plan.roles)
+    )
 
 
 def _sends(role: Role) -> bool:
     return role.traits.sends
 
 
-def _puts_or_gets(role: Role) -> bool:
+def _has_end(role: Role) -> bool:
     return role.traits.has_end
 
 
@@ -61,28 +63,30 @@ def _change_new_stream(plan: BenchmarkPlan, **changes: Any) -> BenchmarkPlan:
     return replace(plan, stream=replace(plan.stream, **changes))
 
 
-def _clients(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Set the workers of a single role, or of the senders if there are both."""
+def _set_clients(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+    """Set the number of workers of roles that send or get messages; without one, of all roles."""
     count = parse_count(value)
-    first = _puts_or_gets if any(map(_puts_or_gets, plan.roles)) else lambda _role: True
-    return _change_roles(plan, first, lambda role: replace(role, workers_count=count), "works")
+    is_selected = _has_end if any(map(_has_end, plan.roles)) else lambda _role: True
+    return _change_roles(
+        plan, is_selected, lambda role: replace(role, workers_count=count), "works"
+    )
 
 
-def _sleep(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Let each sender send once in that time; without senders, set the receivers'
-    processing time.
+def _set_sleep(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+    """Let each sender send one message per `value`, a duration; without senders, set the
+    processing delay of the receivers.
     """
     each_s = parse_duration_ns(value) / 1e9
     if not each_s:
         return plan
     if any(map(_sends, plan.roles)):
 
-        def slower(role: Role) -> Role:
+        def set_rate(role: Role) -> Role:
             per_s = role.workers_count / each_s
             return replace(role, schedule=(RateSegment(None, per_s, per_s),))
 
-        return _change_roles(plan, _sends, slower, "sends")
-    if any(role.traits.answers for role in plan.roles):
+        return _change_roles(plan, _sends, set_rate, "sends")
+    if any(role.traits.replies for role in plan.roles):
         raise ValueError(
             "a service in a benchmark replies at once; for a delay use natstui reply NAME --sleep"
         )
@@ -94,8 +98,8 @@ def _sleep(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     )
 
 
-def _headers(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Add headers, a line each."""
+def _add_headers(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+    """Add headers to the payloads; each line of `value` is one header."""
     pairs = []
     for line in value.splitlines():
         name, colon, text = line.partition(":")
@@ -107,18 +111,18 @@ def _headers(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     )
 
 
-def _file(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+def _set_payload_file(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     return _change_payloads(
         plan, lambda payload: with_file_size(replace(payload, kind="file", file=value))
     )
 
 
-def _spread(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Spread messages over subjects; the run's own stream stores all of them."""
+def _spread_subjects(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+    """Spread messages over `value` subjects, and let the stream of the plan store all of them."""
     count = parse_count(value)
     if count < 2:
         raise ValueError("use 2 or more: a subject for each message is not supported")
-    if any(map(_puts_or_gets, plan.roles)) and not any(map(_sends, plan.roles)):
+    if any(map(_has_end, plan.roles)) and not any(map(_sends, plan.roles)):
         raise ValueError("a benchmark that reads stored messages has no subject")
     plan = replace(plan, roles=tuple(replace(role, subjects_count=count) for role in plan.roles))
     if plan.stream is None or plan.stream.history_count is not None:
@@ -127,16 +131,14 @@ def _spread(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     return replace(plan, stream=replace(plan.stream, subjects=subjects))
 
 
-def _random(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
+def _choose_random_subjects(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
     if all(role.subjects_count == 1 for role in plan.roles):
         raise ValueError("there is only one subject: add --multisubject")
-    return _change_roles(
-        plan, _puts_or_gets, lambda role: replace(role, subjects_random=True), "sends"
-    )
+    return _change_roles(plan, _has_end, lambda role: replace(role, subjects_random=True), "sends")
 
 
-def _keys(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Choose keys below a number at random; 0: in order, one per message."""
+def _set_keys(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+    """Choose among `value` keys at random; 0: change nothing, one key per message in order."""
     if plan.stream is None or plan.stream.history_count is None:
         raise ValueError("only a bucket has keys")
     count = parse_count(value)
@@ -144,19 +146,19 @@ def _keys(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
         return plan
     return _change_roles(
         plan,
-        _puts_or_gets,
+        _has_end,
         lambda role: replace(role, subjects_count=count, subjects_random=True),
         "puts or gets",
     )
 
 
-def _dedup(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
+def _add_msg_ids(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
     if plan.stream is None:
         raise ValueError("only a stream detects duplicates")
     return _change_payloads(plan, lambda payload: replace(payload, msg_ids=True))
 
 
-def _consumer(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+def _set_consumer(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     if any(role.traits.is_push for role in plan.roles):
         raise ValueError("a push consumer is always created for the run: omit its name")
     return _change_roles(
@@ -164,14 +166,14 @@ def _consumer(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     )
 
 
-def _double(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
+def _set_double_acks(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
     return _change_roles(
         plan, _consumes, lambda role: replace(role, acks="double"), "acknowledges"
     )
 
 
-def _filter(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Accept a filter for everything; another filter belongs to a consumer."""
+def _check_filter(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+    """Accept the filter `>`; raise ValueError for another one, which a consumer must have."""
     if value == ">":
         return plan
     stream = plan.stream.name if plan.stream is not None else "STREAM"
@@ -181,8 +183,8 @@ def _filter(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     )
 
 
-def _purge(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
-    """Accept it for the run's own empty stream; no messages of others are purged."""
+def _check_purge(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
+    """Accept a purge of a stream that the run creates; raise ValueError for an existing one."""
     if plan.stream is None:
         raise ValueError("this benchmark works without a stream")
     if not plan.stream.create:
@@ -191,7 +193,7 @@ def _purge(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
     return plan
 
 
-def _persist(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
+def _refuse_persist(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
     name = plan.stream.name if plan.stream is not None else "STREAM"
     command = f"natstui stream add {name} --persist-mode async"
     raise ValueError(
@@ -199,8 +201,8 @@ def _persist(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
     )
 
 
-def _outstanding(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Set how many batches wait for their ack."""
+def _set_outstanding_acks(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+    """Set how many batches may be in flight."""
     count = parse_count(value)
     return _change_roles(
         plan,
@@ -210,41 +212,41 @@ def _outstanding(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     )
 
 
-def _max_bytes(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+def _set_max_bytes(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     return _change_new_stream(plan, max_bytes=parse_bytes(value))
 
 
-def _window_s(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+def _set_duplicate_window(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     return _change_new_stream(plan, duplicate_window_s=parse_duration_ns(value) / 1e9)
 
 
-def _history(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+def _set_history(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     if plan.stream is None or plan.stream.history_count is None:
         raise ValueError("only a bucket has a history")
     return _change_new_stream(plan, history_count=parse_count(value))
 
 
-NATS_BENCH_FLAGS: dict[str, Change] = {
-    "clients": _clients,
-    "sleep": _sleep,
-    "header": _headers,
-    "payload": _file,
-    "multisubjectmax": _spread,
-    "multisubjectrandomize": _random,
-    "randomize": _keys,
-    "dedup": _dedup,
-    "dedupwindow": _window_s,
+NATS_BENCH_FLAGS: dict[str, PlanChange] = {
+    "clients": _set_clients,
+    "sleep": _set_sleep,
+    "header": _add_headers,
+    "payload": _set_payload_file,
+    "multisubjectmax": _spread_subjects,
+    "multisubjectrandomize": _choose_random_subjects,
+    "randomize": _set_keys,
+    "dedup": _add_msg_ids,
+    "dedupwindow": _set_duplicate_window,
     "replicas": lambda plan, value: _change_new_stream(plan, replicas_count=parse_count(value)),
-    "maxbytes": _max_bytes,
-    "history": _history,
-    "consumer": _consumer,
-    "doubleack": _double,
-    "filter": _filter,
-    "purge": _purge,
-    "persistasync": _persist,
-    "max-outstanding-acks": _outstanding,
+    "maxbytes": _set_max_bytes,
+    "history": _set_history,
+    "consumer": _set_consumer,
+    "doubleack": _set_double_acks,
+    "filter": _check_filter,
+    "purge": _check_purge,
+    "persistasync": _refuse_persist,
+    "max-outstanding-acks": _set_outstanding_acks,
 }
-"""Flag → its change of the plan; applied in this order."""
+"""Flag of `nats bench` → the function that changes the plan."""
 
 
 def bucket_plan_stream(name: str, *, create: bool) -> StreamPlan:
@@ -265,7 +267,7 @@ def core_plan(subject: str, *, pubs: int = 0, subs: int = 0) -> BenchmarkPlan:
     if pubs:
         total = _DEFAULT_MSGS
         roles.append(Role("publishers", "publish", pubs, subject=subject, total_msgs=total))
-    return _plan(f"core on {subject}", roles, None)
+    return _checked_plan(f"core on {subject}", roles, None)
 
 
 def service_plan(subject: str, *, clients: int = 0, servers: int = 0) -> BenchmarkPlan:
@@ -276,45 +278,45 @@ def service_plan(subject: str, *, clients: int = 0, servers: int = 0) -> Benchma
     if clients:
         total = _SLOW_MSGS
         roles.append(Role("clients", "request", clients, subject=subject, total_msgs=total))
-    return _plan(f"requests to {subject}", roles, None)
+    return _checked_plan(f"requests to {subject}", roles, None)
 
 
 def publish_plan(
     pattern: Pattern, subject: str, workers: int, stream: StreamPlan
 ) -> BenchmarkPlan:
     """Return the plan of `workers` that publish to a stream with this pattern."""
-    role = Role("publishers", pattern, workers, subject=subject, total_msgs=_total(pattern))
-    return _plan(f"{pattern} to {subject}", [role], stream)
+    role = Role("publishers", pattern, workers, subject=subject, total_msgs=_default_msgs(pattern))
+    return _checked_plan(f"{pattern} to {subject}", [role], stream)
 
 
 def consume_plan(pattern: Pattern, workers: int, stream: StreamPlan) -> BenchmarkPlan:
     """Return the plan of `workers` that consume a stream with this pattern."""
     role = Role("consumers", pattern, workers)
-    return _plan(f"{pattern} of {stream.name}", [role], stream)
+    return _checked_plan(f"{pattern} of {stream.name}", [role], stream)
 
 
 def read_plan(pattern: Pattern, workers: int, stream: StreamPlan) -> BenchmarkPlan:
     """Return the plan of `workers` that get stored messages with this pattern."""
-    role = Role("readers", pattern, workers, total_msgs=_total(pattern))
-    return _plan(f"{pattern} of {stream.name}", [role], stream)
+    role = Role("readers", pattern, workers, total_msgs=_default_msgs(pattern))
+    return _checked_plan(f"{pattern} of {stream.name}", [role], stream)
 
 
 def bucket_plan(
     pattern: Pattern, bucket: str | None, msgs: str | None, *, create: bool
 ) -> BenchmarkPlan:
-    """Return the plan of one worker that puts or gets values.
+    """Return the plan of one worker that puts or gets values of a bucket.
 
-    `bucket` is its name, None: one of the run. `msgs` is the typed number of messages: each has
-    its own key by default. `create`: the run creates the bucket.
+    Without `bucket` its name is NATSTUI_BENCH. `msgs` is the typed number of messages, each with
+    its own key. `create`: the run creates the bucket. Raises UsageError for an invalid number.
     """
     name = bucket or "NATSTUI_BENCH"
     try:
-        total = _total(pattern) if msgs is None else max(parse_count(msgs), 1)
+        total = _default_msgs(pattern) if msgs is None else max(parse_count(msgs), 1)
     except ValueError as error:
         raise UsageError(f"--msgs: {error}") from error
     role = Role("keys", pattern, subject=f"$KV.{name}.key", subjects_count=total, total_msgs=total)
     stream = bucket_plan_stream(name, create=create)
-    return _plan(f"{pattern} of {name}", [role], stream)
+    return _checked_plan(f"{pattern} of {name}", [role], stream)
 
 
 def stream_plan(subject: str, *, pubs: int, subs: int, stream: StreamPlan) -> BenchmarkPlan:
@@ -323,30 +325,30 @@ def stream_plan(subject: str, *, pubs: int, subs: int, stream: StreamPlan) -> Be
         Role("consumers", "js-consume", subs, subject=subject),
         Role("publishers", "js-publish-async", pubs, subject=subject, total_msgs=_DEFAULT_MSGS),
     ]
-    return _plan(f"JetStream on {subject}", roles, stream)
+    return _checked_plan(f"JetStream on {subject}", roles, stream)
 
 
-def _total(pattern: Pattern) -> int:
+def _default_msgs(pattern: Pattern) -> int:
     return _SLOW_MSGS if traits(pattern).is_slow else _DEFAULT_MSGS
 
 
-def _plan(title: str, roles: list[Role], stream: StreamPlan | None) -> BenchmarkPlan:
+def _checked_plan(title: str, roles: list[Role], stream: StreamPlan | None) -> BenchmarkPlan:
     plan = BenchmarkPlan(title, "", tuple(roles), stream, None)
-    check(plan, "the benchmark")
+    check_plan(plan, "the benchmark")
     return plan
 
 
-_SENDERS = patterns_that(lambda row: row.sends)
-_RECEIVERS = patterns_that(lambda row: row.receives)
-_SENDING = patterns_that(lambda row: row.has_end)
+_SENDING_PATTERNS = patterns_with(lambda row: row.sends)
+_RECEIVING_PATTERNS = patterns_with(lambda row: row.receives)
+_LIMITED_PATTERNS = patterns_with(lambda row: row.has_end)
 
 
 def with_changes(plan: BenchmarkPlan, changes: Mapping[str, str]) -> BenchmarkPlan:
-    """Return the plan with the changes of flags: name → text as typed.
+    """Return the plan with changes by flags: name → typed text.
 
     Raises UsageError for an unknown name or an invalid value.
     """
-    # A duration replaces the number of messages of the plan, but not one that is given beside it.
+    # A duration replaces the number of messages of the plan, but not that of another flag.
     for name, value in sorted(changes.items(), key=lambda entry: entry[0] != "duration"):
         change = _CHANGES.get(name)
         if change is None:
@@ -355,11 +357,13 @@ def with_changes(plan: BenchmarkPlan, changes: Mapping[str, str]) -> BenchmarkPl
             plan = change(plan, value)
         except ValueError as error:
             raise UsageError(f"--{name}: {error}") from error
-    check(plan, "the plan")
+    check_plan(plan, "the plan")
     return plan
 
 
-def _roles(plan: BenchmarkPlan, patterns: frozenset[str], **changes: Any) -> BenchmarkPlan:
+def _set_in_patterns(
+    plan: BenchmarkPlan, patterns: frozenset[str], **changes: Any
+) -> BenchmarkPlan:
     return replace(
         plan,
         roles=tuple(
@@ -368,7 +372,7 @@ def _roles(plan: BenchmarkPlan, patterns: frozenset[str], **changes: Any) -> Ben
     )
 
 
-def _payload(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+def _set_size(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     size_bytes = parse_bytes(value)
     return replace(
         plan,
@@ -379,22 +383,26 @@ def _payload(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     )
 
 
-def _duration(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    limited_plan = replace(plan, duration_s=parse_duration_ns(value) / 1e9)
-    return _roles(limited_plan, _SENDING, total_msgs=None)
+def _set_duration(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+    timed_plan = replace(plan, duration_s=parse_duration_ns(value) / 1e9)
+    return _set_in_patterns(timed_plan, _LIMITED_PATTERNS, total_msgs=None)
 
 
-def _msgs(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+def _set_msgs(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     sends = any(role.traits.has_end for role in plan.roles)
-    return _roles(plan, _SENDING if sends else _RECEIVERS, total_msgs=parse_count(value))
+    return _set_in_patterns(
+        plan, _LIMITED_PATTERNS if sends else _RECEIVING_PATTERNS, total_msgs=parse_count(value)
+    )
 
 
-def _rate(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+def _set_rate(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     per_s = parse_count(value)
-    return _roles(plan, _SENDERS, schedule=segments(float(per_s)) if per_s else ())
+    return _set_in_patterns(
+        plan, _SENDING_PATTERNS, schedule=rate_segments(float(per_s)) if per_s else ()
+    )
 
 
-def _stream(plan: BenchmarkPlan, value: str, name: str) -> BenchmarkPlan:
+def _set_stream(plan: BenchmarkPlan, value: str, name: str) -> BenchmarkPlan:
     if plan.stream is None:
         raise ValueError("this scenario works without a stream")
     if name == "storage" and value not in ("file", "memory"):
@@ -406,33 +414,37 @@ def _stream(plan: BenchmarkPlan, value: str, name: str) -> BenchmarkPlan:
     return replace(plan, stream=replace(plan.stream, **changes))
 
 
-def _acks(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+def _set_acks(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     if value not in get_args(Acks):
         raise ValueError(f"{value!r} is not one of {', '.join(get_args(Acks))}")
-    return _everybody(plan, "acks", value)
+    return _set_in_all_roles(plan, "acks", value)
 
 
-def _everybody(plan: BenchmarkPlan, name: str, value: object) -> BenchmarkPlan:
-    return replace(plan, roles=tuple(_with(role, name, value) for role in plan.roles))
+def _set_in_all_roles(plan: BenchmarkPlan, name: str, value: object) -> BenchmarkPlan:
+    return replace(plan, roles=tuple(_with_field(role, name, value) for role in plan.roles))
 
 
-def _with(role: Role, name: str, value: object) -> Role:
+def _with_field(role: Role, name: str, value: object) -> Role:
     changes: dict[str, Any] = {name: value}
     return replace(role, **changes)
 
 
 _CHANGES: dict[str, Callable[[BenchmarkPlan, str], BenchmarkPlan]] = {
-    "msgs": _msgs,
-    "duration": _duration,
-    "rate": _rate,
-    "size": _payload,
-    "workers": lambda plan, value: _everybody(plan, "workers_count", parse_count(value)),
-    "pubs": lambda plan, value: _roles(plan, _SENDING, workers_count=parse_count(value)),
-    "subs": lambda plan, value: _roles(plan, _RECEIVERS, workers_count=parse_count(value)),
-    "stream": lambda plan, value: _stream(plan, value, "name"),
-    "storage": lambda plan, value: _stream(plan, value, "storage"),
-    "acks": _acks,
-    "batch": lambda plan, value: _everybody(plan, "batch_msgs", parse_count(value)),
-    "window": lambda plan, value: _everybody(plan, "window_msgs", parse_count(value)),
+    "msgs": _set_msgs,
+    "duration": _set_duration,
+    "rate": _set_rate,
+    "size": _set_size,
+    "workers": lambda plan, value: _set_in_all_roles(plan, "workers_count", parse_count(value)),
+    "pubs": lambda plan, value: _set_in_patterns(
+        plan, _LIMITED_PATTERNS, workers_count=parse_count(value)
+    ),
+    "subs": lambda plan, value: _set_in_patterns(
+        plan, _RECEIVING_PATTERNS, workers_count=parse_count(value)
+    ),
+    "stream": lambda plan, value: _set_stream(plan, value, "name"),
+    "storage": lambda plan, value: _set_stream(plan, value, "storage"),
+    "acks": _set_acks,
+    "batch": lambda plan, value: _set_in_all_roles(plan, "batch_msgs", parse_count(value)),
+    "window": lambda plan, value: _set_in_all_roles(plan, "window_msgs", parse_count(value)),
     **NATS_BENCH_FLAGS,
 }

@@ -1,10 +1,10 @@
-"""Removed features of benchmarks, each with the sentence that names the replacement."""
+"""Sentences about removed features of benchmarks, which name the replacements."""
 
-ONE_CLIENT = (
+CLIENT_OPTION_REMOVED = (
     "natstui measures with its own client only: `python -m benchmarks clients`, in a checkout of"
     " natstui, compares it with nats bench and nats-py"
 )
-NO_MACHINES = (
+REMOTE_WORKERS_REMOVED = (
     "other machines cannot join a benchmark: start natstui bench on each of"
     " them with --at, and add up the saved runs with natstui bench merge"
 )

@@ -1,4 +1,4 @@
-"""Scenarios: from TOML to a plan, and the built-in ones.
+"""Reads scenarios: plans of benchmarks as TOML, in files or built-in.
 
 Errors are sentences in the terms of the scenario file.
 """
@@ -16,10 +16,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from natstui.bench.plan.check import check, with_file_size
-from natstui.bench.plan.removed import ONE_CLIENT
+from natstui.bench.plan.check import check_plan, with_file_size
+from natstui.bench.plan.removed import CLIENT_OPTION_REMOVED
 from natstui.errors import UsageError
-from natstui.files import MOST_TEXT_BYTES, read_given
+from natstui.files import MAX_TEXT_BYTES, read_user_file
 from natstui.model.bench.patterns import traits
 from natstui.model.bench.plan import (
     Acks,
@@ -41,7 +41,7 @@ class Table(msgspec.Struct, forbid_unknown_fields=True, rename="kebab"):
 
 
 class RateTable(Table):
-    """`rate = {…}`: one of ramp, steps, burst."""
+    """The table `rate = {…}` with one of ramp, steps, burst."""
 
     ramp: tuple[float, float] | None = None
     over: str = "10s"
@@ -51,7 +51,7 @@ class RateTable(Table):
 
 
 class PayloadTable(Table):
-    """`payload = {…}` of a role."""
+    """The table `payload = {…}` of a role."""
 
     kind: Literal["fixed", "range", "file", "json"] = "fixed"
     size: int | str = 128
@@ -63,7 +63,7 @@ class PayloadTable(Table):
 
 
 class RoleTable(Table):
-    """One `[[role]]`."""
+    """A table `[[role]]`."""
 
     name: str
     pattern: Pattern
@@ -89,7 +89,7 @@ class RoleTable(Table):
 
 
 class StreamTable(Table):
-    """`[stream]`."""
+    """The table `[stream]` or `[responses]`."""
 
     name: str = "NATSTUI_BENCH"
     create: bool = True
@@ -103,11 +103,11 @@ class StreamTable(Table):
     max_bytes: int | str | None = None
     duplicate_window: str | None = None
     history: int | None = None
-    """Makes it a KV bucket."""
+    """Number of values per key; a stream with a history is a KV bucket."""
 
 
 class FaultTable(Table):
-    """One `[[fault]]`."""
+    """A table `[[fault]]`."""
 
     at: str
     kind: FaultKind
@@ -116,7 +116,7 @@ class FaultTable(Table):
 
 
 class ScenarioFile(Table):
-    """A scenario file."""
+    """A scenario file: its keys and tables."""
 
     title: str
     role: list[RoleTable]
@@ -127,7 +127,7 @@ class ScenarioFile(Table):
     drain: str = "10s"
     stream: StreamTable | None = None
     responses: StreamTable | None = None
-    """The second stream, for responses over streams."""
+    """The stream of the responses, if requests are sent over streams."""
     fault: list[FaultTable] = []
     assertions: list[str] = []
     """Conditions at the end, as for `--assert`."""
@@ -139,7 +139,10 @@ _STEP = re.compile(r"\.(?P<name>\w[\w-]*)(?:\[(?P<number>\d+)\])?")
 
 
 def validation_sentence(error: msgspec.ValidationError) -> str:
-    """Return a validation error as one sentence, with its table and a similar valid name."""
+    """Return a validation error as a sentence: its location in the file and the problem.
+
+    For an unknown key it has the similar or all valid names.
+    """
     match = _MESSAGE.fullmatch(str(error))
     problem, path = (match["what"], match["path"] or "") if match else (str(error), "")
     steps = list(_STEP.finditer(path))
@@ -147,46 +150,46 @@ def validation_sentence(error: msgspec.ValidationError) -> str:
     unknown = _UNKNOWN.fullmatch(problem)
     if unknown is None:
         return f"{location}: {problem[:1].lower()}{problem[1:]}"
-    if unknown[1] == "client" and _names(steps) == _fields(RoleTable):
-        return f"{location} has no `client`: {ONE_CLIENT}"
-    return f"{location} has no `{unknown[1]}`{_hint(unknown[1], _names(steps))}"
+    if unknown[1] == "client" and _valid_names(steps) == _field_names(RoleTable):
+        return f"{location} has no `client`: {CLIENT_OPTION_REMOVED}"
+    return f"{location} has no `{unknown[1]}`{_correction_text(unknown[1], _valid_names(steps))}"
 
 
 def _step_text(step: re.Match[str]) -> str:
     return step["name"] if step["number"] is None else f"{step['name']} {int(step['number']) + 1}"
 
 
-def _names(steps: list[re.Match[str]]) -> list[str]:
-    """Return the valid names of the table of a path."""
+def _valid_names(steps: list[re.Match[str]]) -> list[str]:
+    """Return the valid keys of the table at a path; empty if there is no such table."""
     table: Any = ScenarioFile
     for step in steps:
-        table = _table_in(get_type_hints(table).get(step["name"].replace("-", "_")))
+        table = _table_type(get_type_hints(table).get(step["name"].replace("-", "_")))
         if table is None:
             return []
-    return _fields(table)
+    return _field_names(table)
 
 
-def _fields(table: type[Table]) -> list[str]:
+def _field_names(table: type[Table]) -> list[str]:
     return [field.encode_name for field in msgspec.structs.fields(table)]
 
 
-def _table_in(hint: Any) -> type[Table] | None:
-    """Return the table type of a field: a single one, of a list, or one of several kinds."""
+def _table_type(hint: Any) -> type[Table] | None:
+    """Return the class of the tables in a type hint, such as that of a list; None without one."""
     if isinstance(hint, type) and issubclass(hint, Table):
         return hint
     if get_origin(hint) in (list, Union, UnionType):
-        return next(filter(None, map(_table_in, get_args(hint))), None)
+        return next(filter(None, map(_table_type, get_args(hint))), None)
     return None
 
 
-def _hint(name: str, known_names: list[str]) -> str:
-    similar = get_close_matches(name, known_names, 1)
+def _correction_text(name: str, valid_names: list[str]) -> str:
+    similar = get_close_matches(name, valid_names, 1)
     if similar:
         return f"; did you mean `{similar[0]}`?"
-    top = _fields(ScenarioFile)
-    if name in top and known_names != top:
+    top = _field_names(ScenarioFile)
+    if name in top and valid_names != top:
         return ": it belongs to the top of the file"
-    return f"; it knows {', '.join(known_names)}" if known_names else ""
+    return f"; valid names are {', '.join(valid_names)}" if valid_names else ""
 
 
 def built_in_scenarios() -> dict[str, str]:
@@ -199,14 +202,14 @@ def built_in_scenarios() -> dict[str, str]:
 def find_scenario(name: str) -> BenchmarkPlan:
     """Return the plan of the built-in scenario `name`, or of the TOML file with this path.
 
-    Raises UsageError.
+    Raises UsageError if there is neither, or if the file is invalid.
     """
     built_in = built_in_scenarios()
     if name in built_in:
         return read_scenario(built_in[name], name)
     path = Path(name)
     try:
-        return read_scenario(read_given(path, MOST_TEXT_BYTES).decode(), name)
+        return read_scenario(read_user_file(path, MAX_TEXT_BYTES).decode(), name)
     except FileNotFoundError as error:
         names = ", ".join(built_in)
         raise UsageError(
@@ -219,53 +222,53 @@ def find_scenario(name: str) -> BenchmarkPlan:
 
 
 def read_scenario(text: str, source: str) -> BenchmarkPlan:
-    """Return the plan of a TOML text.
+    """Return the plan of a TOML text, which `source` names in errors.
 
-    `source` names it in errors. Raises UsageError with the location of the error.
+    Raises UsageError with the location of the error.
     """
     try:
         file = msgspec.convert(parse_toml(text), ScenarioFile, strict=True)
-        plan = _plan(file)
+        plan = _build_plan(file)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"scenario {source}: not TOML: {error}") from error
     except msgspec.ValidationError as error:
         raise UsageError(f"scenario {source}: {validation_sentence(error)}") from error
     except ValueError as error:
         raise UsageError(f"scenario {source}: {error}") from error
-    check(plan, f"scenario {source}")
+    check_plan(plan, f"scenario {source}")
     return plan
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     return parse_duration_ns(text) / 1e9
 
 
-def _count(number: int | str | None) -> int | None:
+def _parse_count(number: int | str | None) -> int | None:
     return parse_count(number) if isinstance(number, str) else number
 
 
-def _bytes(size: int | str | None) -> int | None:
+def _parse_bytes(size: int | str | None) -> int | None:
     return parse_bytes(size) if isinstance(size, str) else size
 
 
-def _plan(file: ScenarioFile) -> BenchmarkPlan:
-    ramp_s = _seconds(file.ramp)
+def _build_plan(file: ScenarioFile) -> BenchmarkPlan:
+    ramp_s = _parse_seconds(file.ramp)
     return BenchmarkPlan(
         title=file.title,
         description=file.description,
-        roles=tuple(_role(table, ramp_s) for table in file.role),
-        stream=None if file.stream is None else _stream(file.stream, file.role),
-        responses=None if file.responses is None else _responses(file.responses, file.role),
-        duration_s=None if file.duration is None else _seconds(file.duration),
-        warmup_s=_seconds(file.warmup),
+        roles=tuple(_build_role(table, ramp_s) for table in file.role),
+        stream=None if file.stream is None else _build_stream(file.stream, file.role),
+        responses=None if file.responses is None else _build_responses(file.responses, file.role),
+        duration_s=None if file.duration is None else _parse_seconds(file.duration),
+        warmup_s=_parse_seconds(file.warmup),
         ramp_s=ramp_s,
-        drain_s=_seconds(file.drain),
-        faults=tuple(map(_fault, file.fault)),
+        drain_s=_parse_seconds(file.drain),
+        faults=tuple(map(_build_fault, file.fault)),
         assertions=tuple(file.assertions),
     )
 
 
-def _role(table: RoleTable, ramp_s: float) -> Role:
+def _build_role(table: RoleTable, ramp_s: float) -> Role:
     return Role(
         name=table.name,
         pattern=table.pattern,
@@ -274,41 +277,42 @@ def _role(table: RoleTable, ramp_s: float) -> Role:
         subjects_count=table.subjects,
         subjects_random=table.random_subjects,
         queue=table.queue,
-        total_msgs=_count(table.msgs),
-        payload=_payload(table.payload),
-        schedule=segments(table.rate, ramp_s),
+        total_msgs=_parse_count(table.msgs),
+        payload=_build_payload(table.payload),
+        schedule=rate_segments(table.rate, ramp_s),
         batch_msgs=table.batch,
         window_msgs=table.window,
         consumer=table.consumer,
         acks=table.acks,
-        ack_wait_s=_seconds(table.ack_wait),
+        ack_wait_s=_parse_seconds(table.ack_wait),
         max_ack_pending_msgs=table.max_ack_pending,
         nak_ratio=table.naks,
         term_ratio=table.terms,
         never_ack_ratio=table.never_acked,
-        think_s=_seconds(table.think),
-        timeout_s=_seconds(table.timeout),
+        think_s=_parse_seconds(table.think),
+        timeout_s=_parse_seconds(table.timeout),
     )
 
 
-def segments(rate: float | RateTable | None, ramp_s: float = 0.0) -> tuple[RateSegment, ...]:
+def rate_segments(rate: float | RateTable | None, ramp_s: float = 0.0) -> tuple[RateSegment, ...]:
     """Return the schedule of a rate: messages per second, a table, or None (as fast as possible).
 
-    `ramp_s` is the time of rising to a constant rate. Raises ValueError for an invalid one.
+    `ramp_s` is the time in which a constant rate is reached. Raises ValueError for an invalid
+    table.
     """
     if rate is None:
         return ()
     if isinstance(rate, RateTable):
-        return _shaped(rate)
+        return _table_segments(rate)
     start = (RateSegment(ramp_s, 0.0, rate),) if ramp_s else ()
     return (*start, RateSegment(None, rate, rate))
 
 
-def _shaped(rate: RateTable) -> tuple[RateSegment, ...]:
+def _table_segments(rate: RateTable) -> tuple[RateSegment, ...]:
     if rate.ramp is not None:
         first, last = rate.ramp
-        return (RateSegment(_seconds(rate.over), first, last), RateSegment(None, last, last))
-    every_s = _seconds(rate.every)
+        return (RateSegment(_parse_seconds(rate.over), first, last), RateSegment(None, last, last))
+    every_s = _parse_seconds(rate.every)
     if rate.steps:
         return tuple(RateSegment(every_s, step, step) for step in rate.steps)
     if rate.burst is None or every_s <= 0:
@@ -317,11 +321,11 @@ def _shaped(rate: RateTable) -> tuple[RateSegment, ...]:
     return (RateSegment(None, per_s, per_s, burst_msgs=rate.burst),)
 
 
-def _payload(table: PayloadTable) -> Payload:
+def _build_payload(table: PayloadTable) -> Payload:
     payload = Payload(
         kind=table.kind,
-        size_bytes=_bytes(table.size) or 0,
-        size_max_bytes=_bytes(table.size_max),
+        size_bytes=_parse_bytes(table.size) or 0,
+        size_max_bytes=_parse_bytes(table.size_max),
         file=table.file,
         headers=tuple(table.headers.items()),
         msg_ids=table.msg_ids,
@@ -330,12 +334,14 @@ def _payload(table: PayloadTable) -> Payload:
     return with_file_size(payload)
 
 
-def _stream(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:
+def _build_stream(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:
     subjects = tuple(table.subjects)
     if not subjects:
         senders = [role for role in roles if traits(role.pattern).feeds_stream]
-        spread = (role.subject if role.subjects == 1 else f"{role.subject}.*" for role in senders)
-        subjects = tuple(dict.fromkeys(spread))
+        stream_subjects = (
+            role.subject if role.subjects == 1 else f"{role.subject}.*" for role in senders
+        )
+        subjects = tuple(dict.fromkeys(stream_subjects))
     return StreamPlan(
         name=table.name,
         create=table.create,
@@ -345,21 +351,23 @@ def _stream(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:
         replicas_count=table.replicas,
         retention=table.retention,
         discard=table.discard,
-        max_msgs=_count(table.max_msgs),
-        max_bytes=_bytes(table.max_bytes),
-        duplicate_window_s=_seconds(table.duplicate_window) if table.duplicate_window else None,
+        max_msgs=_parse_count(table.max_msgs),
+        max_bytes=_parse_bytes(table.max_bytes),
+        duplicate_window_s=_parse_seconds(table.duplicate_window)
+        if table.duplicate_window
+        else None,
         allow_batches=any(traits(role.pattern).stream_switch for role in roles),
         history_count=table.history,
     )
 
 
-def _responses(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:
-    """Return the second stream: its subjects follow from those of the requests."""
-    asking = next(
+def _build_responses(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:
+    """Return the plan of the stream for responses, whose subject begins with that of requests."""
+    request_subject = next(
         (role.subject for role in roles if traits(role.pattern).awaits_responses), "bench"
     )
-    return replace(_stream(table, []), subjects=(f"{asking}-responses.*",))
+    return replace(_build_stream(table, []), subjects=(f"{request_subject}-responses.*",))
 
 
-def _fault(table: FaultTable) -> Fault:
-    return Fault(_seconds(table.at), table.kind, table.role, table.worker)
+def _build_fault(table: FaultTable) -> Fault:
+    return Fault(_parse_seconds(table.at), table.kind, table.role, table.worker)

@@ -1,4 +1,4 @@
-"""Accounts for every message: pure sums over the counts of workers and server."""
+"""Computes the accounting of a run from the counts of its workers and of the server. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from natstui.bench.job.content import repeated_numbers
-from natstui.bench.job.seen import FOREIGN, SeenSeqs, union
+from natstui.bench.job.content import message_numbering
+from natstui.bench.job.sequences import FOREIGN, SequenceSet, union
 from natstui.model.bench.counts import Counts, total_counts
 from natstui.model.bench.plan import Role
 from natstui.model.bench.result import Accounting
@@ -19,21 +19,21 @@ from natstui.units import counted
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFigures:
-    """A consumer at one moment, from CONSUMER.INFO."""
+    """The counts of a consumer at one time, from CONSUMER.INFO."""
 
     delivered_msgs: int
-    """Deliveries so far, with every redelivery (`delivered.consumer_seq`)."""
+    """Number of deliveries so far, with every redelivery (`delivered.consumer_seq`)."""
     pending_msgs: int
-    """Never delivered yet (`num_pending`)."""
+    """Number of messages that were never delivered yet (`num_pending`)."""
     ack_pending_msgs: int
-    """Delivered and not acked (`num_ack_pending`)."""
+    """Number of messages that were delivered and not acked (`num_ack_pending`)."""
     is_filtered: bool
-    """Whether it has a filter subject."""
+    """Whether the consumer has a filter subject."""
     max_deliver_count: int = 0
-    """Deliveries of a message at most; 0: no limit."""
+    """Maximum of deliveries of a message (`max_deliver`); 0: no limit."""
 
 
-def read_figures(info: Mapping[str, Any]) -> ConsumerFigures:
+def decode_figures(info: Mapping[str, Any]) -> ConsumerFigures:
     """Return the figures of a decoded reply to CONSUMER.INFO."""
     config = info["config"]
     return ConsumerFigures(
@@ -47,131 +47,148 @@ def read_figures(info: Mapping[str, Any]) -> ConsumerFigures:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSpan:
-    """A consumer before and after a run."""
+    """The counts of a consumer before and after a run."""
 
     begin: ConsumerFigures
     end: ConsumerFigures
 
     @property
     def delivered_msgs(self) -> int:
-        """Return the deliveries in the run, with every redelivery.
+        """Return the number of deliveries during the run, with every redelivery.
 
-        A consumer that was recreated meanwhile counts from 0.
-        """
+        It is 0 for a consumer that was recreated and delivered less than before."""
         return max(self.end.delivered_msgs - self.begin.delivered_msgs, 0)
 
-    def owed_msgs(self, stored_msgs: int | None) -> int | None:
-        """Return how many different messages its readers should get; None with a filter."""
-        return owed_msgs(self.begin, stored_msgs)
+    def deliverable_msgs(self, stored_msgs: int | None) -> int | None:
+        """Return how many different messages its readers should receive; None with a filter.
 
-    def redelivered_msgs(self, stored_msgs: int | None, counted: int, received: int) -> int:
-        """Return how many deliveries were not the first of their message.
-
-        That is all deliveries less the messages delivered at least once. `counted` are the
-        redeliveries that the readers saw, `received` all deliveries that they read, and
-        `stored_msgs` the messages of the stream. The true number is at least `counted`, and at
-        most `counted` plus the unread deliveries, also if messages were dropped before their
-        delivery.
+        `stored_msgs` are the messages stored during the run.
         """
-        max_msgs = counted + max(self.delivered_msgs - received, 0)
+        return deliverable_msgs(self.begin, stored_msgs)
+
+    def redelivered_msgs(
+        self, stored_msgs: int | None, counted_msgs: int, received_msgs: int
+    ) -> int:
+        """Return how many deliveries were redeliveries.
+
+        These are all deliveries less the messages that were delivered at least once. The readers
+        received `received_msgs` deliveries, of which `counted_msgs` were redeliveries: the result
+        is at least that, and at most that plus the unread deliveries.
+        """
+        max_msgs = counted_msgs + max(self.delivered_msgs - received_msgs, 0)
         if stored_msgs is None or self.begin.is_filtered:
-            return counted
-        first = self.begin.pending_msgs + stored_msgs - self.end.pending_msgs
-        return min(max(self.delivered_msgs - first, counted), max_msgs)
+            return counted_msgs
+        first_deliveries = self.begin.pending_msgs + stored_msgs - self.end.pending_msgs
+        return min(max(self.delivered_msgs - first_deliveries, counted_msgs), max_msgs)
 
 
-def owed_msgs(start: ConsumerFigures, stored_msgs: int | None) -> int | None:
-    """Return how many different messages a consumer must deliver, given the stored ones."""
+def deliverable_msgs(start: ConsumerFigures, stored_msgs: int | None) -> int | None:
+    """Return how many different messages a consumer should deliver; None with a filter.
+
+    `start` are its figures before the run, `stored_msgs` the messages stored during the run.
+    """
     if stored_msgs is None or start.is_filtered:
         return None
     return stored_msgs + start.pending_msgs + start.ack_pending_msgs
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerBook:
-    """The final figures of one worker."""
+class WorkerCounts:
+    """The final counts of one worker, and what it should have received."""
 
     name: str
     role: Role
     worker_id: int
     reported: Counts
-    """The sum of its reports."""
+    """The sum of the counts in its reports."""
     totals: Counts | None
-    """Its own totals; None without a final report."""
-    seen: dict[str, dict[str, str]] | None
+    """The totals in its final report; None without one."""
+    received_sequences: dict[str, dict[str, str]] | None
     publisher_id: int = 0
-    due_from: Mapping[int, int] = field(default_factory=dict)
-    """By publisher: messages sent before this receiver subscribed, at most."""
-    gone_before_msgs: int = 0
-    """Messages that the stream had dropped before this ordered receiver started."""
+    sent_before_msgs: Mapping[int, int] = field(default_factory=dict)
+    """Publisher id → messages that it had sent, at most, when this receiver subscribed."""
+    dropped_before_msgs: int = 0
+    """Messages that the stream had removed before this ordered receiver started."""
     has_stamps: bool = False
     """Whether stamps identify the messages of its run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiverGroup:
-    """Receivers that share one copy of the messages."""
+    """The receivers that share one copy of the messages, such as a queue group."""
 
     role: Role
-    books: tuple[WorkerBook, ...]
+    workers: tuple[WorkerCounts, ...]
 
     @property
     def received_msgs(self) -> int:
-        """Return how many messages they received together."""
-        return sum(worker_book.reported.received_msgs for worker_book in self.books)
+        """Return how many messages of this run the group received, with every redelivery."""
+        return sum(worker.reported.received_msgs for worker in self.workers)
 
     @property
     def foreign_msgs(self) -> int:
-        """Return how many messages of others they received together, with every redelivery."""
-        return sum(worker_book.reported.foreign_msgs for worker_book in self.books)
+        """Return how many messages of other senders the group received, with every redelivery."""
+        return sum(worker.reported.foreign_msgs for worker in self.workers)
 
     @property
     def foreign_distinct_msgs(self) -> int:
-        """Return the number of different foreign messages; for core messages, of all of them."""
-        foreign_seqs = self._seen().get(FOREIGN)
-        return self.foreign_msgs if foreign_seqs is None else foreign_seqs.seen_count
+        """Return how many different messages of other senders the group received.
+
+        Messages of core NATS have no sequence: repeats are counted too.
+        """
+        foreign_seqs = self._all_sequences().get(FOREIGN)
+        return self.foreign_msgs if foreign_seqs is None else foreign_seqs.count
 
     @property
     def is_unreported(self) -> bool:
-        """Return whether a receiver ended without reporting its sequences."""
-        return any(worker_book.seen is None for worker_book in self.books)
+        """Return whether a receiver ended without a final report."""
+        return any(worker.received_sequences is None for worker in self.workers)
 
     def distinct_msgs(self) -> int | None:
-        """Return how many different messages they got; None if messages cannot be told apart."""
+        """Return how many different messages the group received; None if that is unknown.
+
+        It is unknown without final reports, and for messages without stamps and sequences.
+        """
         if self.is_unreported:
             return None
-        together = self.seen()
-        if not together and self.received_msgs:
+        sequences = self.sequences_by_publisher()
+        if not sequences and self.received_msgs:
             return None
-        return sum(seqs.seen_count for seqs in together.values())
+        return sum(seqs.count for seqs in sequences.values())
 
-    def seen(self) -> dict[int, SeenSeqs]:
+    def sequences_by_publisher(self) -> dict[int, SequenceSet]:
         """Return the received sequences of this run, by publisher."""
-        return {publisher: seqs for publisher, seqs in self._seen().items() if publisher >= 0}
+        return {
+            publisher: seqs for publisher, seqs in self._all_sequences().items() if publisher >= 0
+        }
 
-    def _seen(self) -> dict[int, SeenSeqs]:
+    def _all_sequences(self) -> dict[int, SequenceSet]:
         return union(
-            worker_book.seen for worker_book in self.books if worker_book.seen is not None
+            worker.received_sequences
+            for worker in self.workers
+            if worker.received_sequences is not None
         )
 
 
-def receiver_groups(worker_books: Sequence[WorkerBook]) -> list[ReceiverGroup]:
-    """Return the receivers, grouped by the copy of the messages that they share.
+def receiver_groups(workers: Sequence[WorkerCounts]) -> list[ReceiverGroup]:
+    """Return the receivers in groups that share one copy of the messages.
 
-    A queue group or a consumer is one group; every other receiver is one alone.
+    The members of a queue group or the readers of a consumer are a group; every other receiver is
+    a group of one.
     """
-    by_group: dict[str, list[WorkerBook]] = {}
-    single_groups: list[ReceiverGroup] = []
-    for worker_book in worker_books:
-        if not worker_book.role.traits.receives:
+    by_group: dict[str, list[WorkerCounts]] = {}
+    single_receiver_groups: list[ReceiverGroup] = []
+    for worker in workers:
+        if not worker.role.traits.receives:
             continue
-        if is_shared(worker_book.role):
-            by_group.setdefault(worker_book.role.name, []).append(worker_book)
+        if is_shared(worker.role):
+            by_group.setdefault(worker.role.name, []).append(worker)
         else:
-            single_groups.append(ReceiverGroup(worker_book.role, (worker_book,)))
+            single_receiver_groups.append(ReceiverGroup(worker.role, (worker,)))
     return [
-        ReceiverGroup(group_books[0].role, tuple(group_books)) for group_books in by_group.values()
-    ] + single_groups
+        ReceiverGroup(group_workers[0].role, tuple(group_workers))
+        for group_workers in by_group.values()
+    ] + single_receiver_groups
 
 
 def is_shared(role: Role) -> bool:
@@ -181,7 +198,7 @@ def is_shared(role: Role) -> bool:
 
 def expected_msgs(
     group: ReceiverGroup,
-    worker_books: Sequence[WorkerBook],
+    workers: Sequence[WorkerCounts],
     stored_msgs: int | None,
     waiting_msgs: int | None,
     span: ConsumerSpan | None,
@@ -189,67 +206,77 @@ def expected_msgs(
 ) -> int | None:
     """Return how many messages of this run a group should have received; None if unknown.
 
-    `stored_msgs` are all messages stored in the run, `own_msgs` those of this run, `waiting_msgs`
-    those stored before that are still to be delivered. `span` is of the consumer that the group
-    shares.
+    `stored_msgs` are all messages stored during the run, `own_msgs` those that the run sent,
+    `waiting_msgs` those that the stream had before. `span` are the counts of the consumer that
+    the group shares.
     """
     if span is not None:
-        owed = span.owed_msgs(stored_msgs)
-        return None if owed is None else max(owed - group.foreign_distinct_msgs, 0)
+        deliverable_msgs = span.deliverable_msgs(stored_msgs)
+        return (
+            None
+            if deliverable_msgs is None
+            else max(deliverable_msgs - group.foreign_distinct_msgs, 0)
+        )
     if group.role.traits.consumes:
-        # What a consumer that cannot be asked still has, nobody knows.
+        # Without its counts it is unknown what a shared consumer still has.
         if stored_msgs is None or group.role.traits.has_shared_consumer:
             return None
-        if own_msgs is not None and all(worker_book.has_stamps for worker_book in group.books):
-            return _of_stream(group, own_msgs)
-        return _of_stream(group, stored_msgs + (waiting_msgs or 0))
-    feeding = [
-        worker_book
-        for worker_book in worker_books
-        if worker_book.role.traits.sends and worker_book.role.subject == group.role.subject
+        if own_msgs is not None and all(worker.has_stamps for worker in group.workers):
+            return _expected_of_stream(group, own_msgs)
+        return _expected_of_stream(group, stored_msgs + (waiting_msgs or 0))
+    senders = [
+        worker
+        for worker in workers
+        if worker.role.traits.sends and worker.role.subject == group.role.subject
     ]
-    return _of_subject(group, feeding) if feeding else None
+    return _expected_of_subject(group, senders) if senders else None
 
 
-def _of_stream(group: ReceiverGroup, whole_msgs: int) -> int:
-    """Return what an ordered receiver should have got: all but messages dropped before its start.
+def _expected_of_stream(group: ReceiverGroup, all_msgs: int) -> int:
+    """Return how many of `all_msgs` an ordered receiver should have received.
 
-    It may have got some of them, between its consumer's first message and our request.
+    Messages that the stream removed before its start are left out, except those that it received.
     """
-    dropped_msgs = min(worker_book.gone_before_msgs for worker_book in group.books)
-    return min(max(whole_msgs - dropped_msgs, group.distinct_msgs() or 0), whole_msgs)
+    dropped_msgs = min(worker.dropped_before_msgs for worker in group.workers)
+    return min(max(all_msgs - dropped_msgs, group.distinct_msgs() or 0), all_msgs)
 
 
-def _of_subject(group: ReceiverGroup, feeding: Sequence[WorkerBook]) -> int:
-    """Return what subscribers should have got: everything sent since the first subscription.
+def _expected_of_subject(group: ReceiverGroup, senders: Sequence[WorkerCounts]) -> int:
+    """Return how many messages subscribers should have received: those sent after the first one
+    subscribed.
 
-    Of messages sent just before, it is unknown which are for them: the received ones count.
+    Messages sent just before it count if they were received.
     """
-    sent_msgs = sum(worker_book.reported.sent_msgs for worker_book in feeding)
-    since = {worker_book.publisher_id: _due_from(group, worker_book) for worker_book in feeding}
+    sent_msgs = sum(worker.reported.sent_msgs for worker in senders)
+    sent_before_msgs = {
+        worker.publisher_id: _count_sent_before(group, worker) for worker in senders
+    }
     if group.distinct_msgs() is None:
-        return min(max(sent_msgs - sum(since.values()), group.received_msgs), sent_msgs)
-    seqs_by_publisher, expected_count = group.seen(), 0
-    for worker_book in feeding:
-        start = _different(worker_book.role, since[worker_book.publisher_id])
-        early = seqs_by_publisher.get(worker_book.publisher_id)
-        expected_count += _different(worker_book.role, worker_book.reported.sent_msgs) - start
-        expected_count += 0 if early is None else start - early.missing_below(start)
+        return min(max(sent_msgs - sum(sent_before_msgs.values()), group.received_msgs), sent_msgs)
+    seqs_by_publisher, expected_count = group.sequences_by_publisher(), 0
+    for worker in senders:
+        start = _count_different(worker.role, sent_before_msgs[worker.publisher_id])
+        early_seqs = seqs_by_publisher.get(worker.publisher_id)
+        expected_count += _count_different(worker.role, worker.reported.sent_msgs) - start
+        expected_count += 0 if early_seqs is None else start - early_seqs.missing_below(start)
     return expected_count
 
 
-def _due_from(group: ReceiverGroup, sender: WorkerBook) -> int:
+def _count_sent_before(group: ReceiverGroup, sender: WorkerCounts) -> int:
     subscribed_at_msgs = min(
-        worker_book.due_from.get(sender.publisher_id, 0) for worker_book in group.books
+        worker.sent_before_msgs.get(sender.publisher_id, 0) for worker in group.workers
     )
     return min(subscribed_at_msgs, sender.reported.sent_msgs)
 
 
-def _different(role: Role, sent_msgs: int) -> int:
-    """Return how many of the first messages are different: some are sent twice on purpose."""
+def _count_different(role: Role, sent_msgs: int) -> int:
+    """Return how many different messages the first `sent_msgs` sends of a role have.
+
+    Some messages are sent twice on purpose.
+    """
     if not sent_msgs:
         return 0
-    return int(repeated_numbers(role.payload.duplicate_ratio)(np.array([sent_msgs - 1]))[0]) + 1
+    return int(message_numbering(role.payload.duplicate_ratio)(np.array([sent_msgs - 1]))[0]) + 1
 
 
 _NO_CONSUMERS: Mapping[str, ConsumerSpan] = MappingProxyType({})
@@ -257,7 +284,7 @@ _NO_CONSUMERS: Mapping[str, ConsumerSpan] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class _Deliveries:
-    """The server's deliveries, summed over groups that share a consumer."""
+    """The server's counts of deliveries, summed over all groups; None without a consumer."""
 
     delivered_msgs: int | None
     unread_msgs: int | None
@@ -267,57 +294,59 @@ class _Deliveries:
 
 
 @dataclass(frozen=True, slots=True)
-class _Receipts:
-    """The expected and received messages of the groups: one entry per group."""
+class _GroupCounts:
+    """The numbers of expected and received messages: one entry per group; None if unknown."""
 
     received_msgs: int
-    expected: tuple[int | None, ...]
-    distinct: tuple[int | None, ...]
-    different: tuple[int, ...]
-    """Different received messages, or all where they cannot be told apart."""
-    lost: tuple[int | None, ...]
+    expected_msgs: tuple[int | None, ...]
+    distinct_msgs: tuple[int | None, ...]
+    different_msgs: tuple[int, ...]
+    """Numbers of different received messages; of all received ones if that is unknown."""
+    lost_msgs: tuple[int | None, ...]
 
 
-def account(
-    worker_books: Sequence[WorkerBook],
+def compute_accounting(
+    workers: Sequence[WorkerCounts],
     stored_msgs: int | None,
     waiting_msgs: int | None,
     consumers: Mapping[str, ConsumerSpan] = _NO_CONSUMERS,
     *,
-    is_shared: bool = False,
+    is_stream_shared: bool = False,
 ) -> Accounting:
-    """Return the account of a run, with the sums that do not close.
+    """Return the accounting of a run, with a sentence for each sum that does not add up.
 
-    `stored_msgs` are the messages stored in the run, `waiting_msgs` those stored before that are
-    still to be delivered; both None without a stream. `consumers` are the shared ones, by role.
-    `is_shared`: the stream is not this run's alone, and others may publish to it.
+    `stored_msgs` are the messages stored during the run, `waiting_msgs` those that the stream had
+    before; both None without a stream. `consumers` are the shared ones, by role.
+    `is_stream_shared`: the stream existed before the run, so others may publish to it.
     """
-    counts = total_counts(worker_book.reported for worker_book in worker_books)
-    groups = receiver_groups(worker_books)
-    others_msgs = _stored_by_others(worker_books, groups, stored_msgs, is_shared=is_shared)
+    counts = total_counts(worker.reported for worker in workers)
+    groups = receiver_groups(workers)
+    others_msgs = _stored_by_others(
+        workers, groups, stored_msgs, is_stream_shared=is_stream_shared
+    )
     own_msgs = None if stored_msgs is None else max(stored_msgs - others_msgs, 0)
-    receipts = _receipts(groups, consumers, worker_books, stored_msgs, waiting_msgs, own_msgs)
+    group_counts = _count_groups(groups, consumers, workers, stored_msgs, waiting_msgs, own_msgs)
     deliveries = _deliveries(groups, consumers, stored_msgs)
     missing = [
-        *_unreported(worker_books),
-        *_unanswered(worker_books, own_msgs),
+        *_report_errors(workers),
+        *_ack_errors(workers, own_msgs),
         *deliveries.missing,
     ]
-    missing += _too_many(groups, receipts.expected, receipts.different)
+    missing += _excess_errors(groups, group_counts.expected_msgs, group_counts.different_msgs)
     return Accounting(
-        sent_msgs=_sent(worker_books),
+        sent_msgs=_sum_sent(workers),
         acked_msgs=counts.acked_msgs,
         duplicate_acked_msgs=counts.duplicate_acked_msgs,
         refused_msgs=counts.refused_msgs,
         unanswered_msgs=counts.unanswered_msgs,
         missed_msgs=counts.missed_msgs,
         stored_msgs=own_msgs,
-        expected_msgs=_sum(receipts.expected),
-        received_msgs=receipts.received_msgs if groups else _answered(worker_books),
-        distinct_msgs=_sum(receipts.distinct),
+        expected_msgs=_sum_or_none(group_counts.expected_msgs),
+        received_msgs=group_counts.received_msgs if groups else _sum_replies(workers),
+        distinct_msgs=_sum_or_none(group_counts.distinct_msgs),
         redelivered_msgs=deliveries.redelivered_msgs,
-        duplicate_msgs=max(receipts.received_msgs - sum(receipts.different), 0),
-        lost_msgs=_sum(receipts.lost),
+        duplicate_msgs=max(group_counts.received_msgs - sum(group_counts.different_msgs), 0),
+        lost_msgs=_sum_or_none(group_counts.lost_msgs),
         out_of_order_msgs=counts.out_of_order_msgs,
         closes=not missing,
         missing=tuple(missing),
@@ -331,47 +360,41 @@ def account(
 
 
 def _stored_by_others(
-    worker_books: Sequence[WorkerBook],
+    workers: Sequence[WorkerCounts],
     groups: Sequence[ReceiverGroup],
     stored_msgs: int | None,
     *,
-    is_shared: bool,
+    is_stream_shared: bool,
 ) -> int:
-    """Return how many of the messages stored meanwhile are not of this run.
+    """Return how many of the messages stored during the run are of other senders.
 
-    These are the foreign messages seen by its receivers; in a shared stream also those that no
-    sender of this run has an ack for.
+    These are the foreign messages of its receivers; in a shared stream also those beyond the acked
+    and unanswered messages of its senders.
     """
     if stored_msgs is None:
         return 0
-    reading = [group for group in groups if group.role.traits.consumes]
-    foreign_msgs = max((group.foreign_distinct_msgs for group in reading), default=0)
-    if is_shared and any(worker_book.role.traits.is_stored for worker_book in worker_books):
+    stream_groups = [group for group in groups if group.role.traits.consumes]
+    foreign_msgs = max((group.foreign_distinct_msgs for group in stream_groups), default=0)
+    if is_stream_shared and any(worker.role.traits.is_stored for worker in workers):
         counts = total_counts(
-            worker_book.reported
-            for worker_book in worker_books
-            if worker_book.role.traits.is_stored
+            worker.reported for worker in workers if worker.role.traits.is_stored
         )
         foreign_msgs = max(foreign_msgs, stored_msgs - counts.acked_msgs - counts.unanswered_msgs)
     return foreign_msgs
 
 
-def _sent(worker_books: Sequence[WorkerBook]) -> int:
-    return sum(
-        worker_book.reported.sent_msgs
-        for worker_book in worker_books
-        if worker_book.role.traits.sends
-    )
+def _sum_sent(workers: Sequence[WorkerCounts]) -> int:
+    return sum(worker.reported.sent_msgs for worker in workers if worker.role.traits.sends)
 
 
 def _deliveries(
     groups: Sequence[ReceiverGroup], consumers: Mapping[str, ConsumerSpan], stored_msgs: int | None
 ) -> _Deliveries:
-    """Return the server's deliveries, compared with the counts of the workers."""
+    """Return the server's counts of deliveries, with a sentence if the workers received more."""
     delivered_msgs = unread = ack_pending_msgs = redelivered_msgs = 0
     missing, spans = [], [consumers.get(group.role.name) for group in groups]
     for group, span in zip(groups, spans, strict=True):
-        counted_msgs = sum(worker_book.reported.redelivered_msgs for worker_book in group.books)
+        counted_msgs = sum(worker.reported.redelivered_msgs for worker in group.workers)
         received_msgs = group.received_msgs + group.foreign_msgs
         if span is None:
             redelivered_msgs += counted_msgs
@@ -395,41 +418,46 @@ def _deliveries(
     )
 
 
-def _receipts(
+def _count_groups(
     groups: Sequence[ReceiverGroup],
     consumers: Mapping[str, ConsumerSpan],
-    worker_books: Sequence[WorkerBook],
-    stored: int | None,
-    waiting: int | None,
-    own: int | None,
-) -> _Receipts:
-    """Return what the groups received, compared with what was sent to them."""
+    workers: Sequence[WorkerCounts],
+    stored_msgs: int | None,
+    waiting_msgs: int | None,
+    own_msgs: int | None,
+) -> _GroupCounts:
+    """Return the numbers of messages that the groups received, should have received, and lost."""
     spans = [consumers.get(group.role.name) for group in groups]
     expected_counts = [
-        expected_msgs(group, worker_books, stored, waiting, span, own)
+        expected_msgs(group, workers, stored_msgs, waiting_msgs, span, own_msgs)
         for group, span in zip(groups, spans, strict=True)
     ]
-    distinct = [group.distinct_msgs() for group in groups]
-    different = [
-        g.received_msgs if d is None else d for g, d in zip(groups, distinct, strict=True)
+    distinct_msgs = [group.distinct_msgs() for group in groups]
+    different_msgs = [
+        group.received_msgs if msgs is None else msgs
+        for group, msgs in zip(groups, distinct_msgs, strict=True)
     ]
     lost_counts = [
-        None if e is None or group.is_unreported else max(e - g - _kept_msgs(group, span), 0)
-        for group, e, g, span in zip(groups, expected_counts, different, spans, strict=True)
+        None
+        if expected is None or group.is_unreported
+        else max(expected - received - _count_not_lost(group, span), 0)
+        for group, expected, received, span in zip(
+            groups, expected_counts, different_msgs, spans, strict=True
+        )
     ]
-    return _Receipts(
+    return _GroupCounts(
         received_msgs=sum(group.received_msgs for group in groups),
-        expected=tuple(expected_counts),
-        distinct=tuple(distinct),
-        different=tuple(different),
-        lost=tuple(lost_counts),
+        expected_msgs=tuple(expected_counts),
+        distinct_msgs=tuple(distinct_msgs),
+        different_msgs=tuple(different_msgs),
+        lost_msgs=tuple(lost_counts),
     )
 
 
-def _kept_msgs(group: ReceiverGroup, span: ConsumerSpan | None) -> int:
+def _count_not_lost(group: ReceiverGroup, span: ConsumerSpan | None) -> int:
     """Return how many messages a group did not receive that are not lost.
 
-    They are pending or unacked; or of another run, and delivered after this one.
+    They are pending or ack pending; without acks also those that were delivered after the run.
     """
     if span is None or group.role.acks != "none" or not group.foreign_msgs:
         return undelivered_msgs(span)
@@ -438,43 +466,39 @@ def _kept_msgs(group: ReceiverGroup, span: ConsumerSpan | None) -> int:
 
 
 def undelivered_msgs(span: ConsumerSpan | None) -> int:
-    """Return how many messages a consumer has still to deliver, or to get acks for, at the end.
+    """Return how many messages of a consumer are pending or ack pending after the run.
 
-    They are late, not lost. 0 without a consumer.
+    They are not lost. 0 without a consumer.
     """
     return 0 if span is None else span.end.pending_msgs + span.end.ack_pending_msgs
 
 
-def _answered(worker_books: Sequence[WorkerBook]) -> int:
-    """Return how many replies and messages the requesters received."""
+def _sum_replies(workers: Sequence[WorkerCounts]) -> int:
+    """Return how many replies, and messages of direct gets, the workers received."""
     return sum(
-        worker_book.reported.received_msgs
-        for worker_book in worker_books
-        if worker_book.role.traits.has_answers
+        worker.reported.received_msgs for worker in workers if worker.role.traits.receives_replies
     )
 
 
-def _sum(numbers: Sequence[int | None]) -> int | None:
-    known_numbers = [number for number in numbers if number is not None]
-    return sum(known_numbers) if known_numbers and len(known_numbers) == len(numbers) else None
+def _sum_or_none(numbers: Sequence[int | None]) -> int | None:
+    present_numbers = [number for number in numbers if number is not None]
+    return (
+        sum(present_numbers) if present_numbers and len(present_numbers) == len(numbers) else None
+    )
 
 
-def _unreported(worker_books: Sequence[WorkerBook]) -> list[str]:
+def _report_errors(workers: Sequence[WorkerCounts]) -> list[str]:
     sentences = []
-    for worker_book in worker_books:
-        if worker_book.totals is None:
-            sentences.append(f"worker {worker_book.name} sent no final report")
-        elif worker_book.totals != worker_book.reported:
-            sentences.append(
-                f"the reports of worker {worker_book.name} do not add up to its totals"
-            )
+    for worker in workers:
+        if worker.totals is None:
+            sentences.append(f"worker {worker.name} sent no final report")
+        elif worker.totals != worker.reported:
+            sentences.append(f"the reports of worker {worker.name} do not add up to its totals")
     return sentences
 
 
-def _unanswered(worker_books: Sequence[WorkerBook], stored_msgs: int | None) -> list[str]:
-    storing = [
-        worker_book.reported for worker_book in worker_books if worker_book.role.traits.is_stored
-    ]
+def _ack_errors(workers: Sequence[WorkerCounts], stored_msgs: int | None) -> list[str]:
+    storing = [worker.reported for worker in workers if worker.role.traits.is_stored]
     if not storing:
         return []
     counts, sentences = total_counts(storing), []
@@ -490,13 +514,14 @@ def _unanswered(worker_books: Sequence[WorkerBook], stored_msgs: int | None) -> 
     return sentences
 
 
-def _too_many(
+def _excess_errors(
     groups: Sequence[ReceiverGroup],
     expected_counts: Sequence[int | None],
-    got_counts: Sequence[int],
+    received_counts: Sequence[int],
 ) -> list[str]:
     return [
-        f"role {group.role.name} received {g} different messages, and only {e} were sent to it"
-        for group, e, g in zip(groups, expected_counts, got_counts, strict=True)
-        if e is not None and g > e
+        f"role {group.role.name} received {received} different messages, "
+        f"and only {expected} were sent to it"
+        for group, expected, received in zip(groups, expected_counts, received_counts, strict=True)
+        if expected is not None and received > expected
     ]

@@ -1,4 +1,4 @@
-"""`--assert 'e2e.p99 < 20ms'`: checks on a result. Pure."""
+"""Checks the figures of a result by assertions such as `--assert 'e2e.p99 < 20ms'`. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from natstui.bench.result.metrics import Metrics, metrics_names
+from natstui.bench.result.metrics import Metrics, metric_names
 from natstui.errors import UsageError
 from natstui.units import parse_count, parse_duration_ns
 
@@ -32,35 +32,35 @@ class Check:
     limit: float
 
     def failure(self, figures: Metrics) -> str | None:
-        """Return the sentence of a failed check by the figures of a run; None if it is met."""
+        """Return a sentence if the figures of a run fail the check; None if they pass."""
         value = figures.get(self.metric)
         if value is None:
             return f"{self.text}: this benchmark has no {self.metric}"
         if _OPERATORS[self.comparison](value, self.limit):
             return None
-        return f"{self.text}: it is {_shown(self.metric, value)}"
+        return f"{self.text}: it is {_value_text(self.metric, value)}"
 
 
-def parse_check(text: str, known_metrics: Metrics) -> Check:
-    """Return the check of a text such as `p99 < 20ms`; raises UsageError for an invalid one.
+def parse_check(text: str, valid_metrics: Metrics) -> Check:
+    """Return the check of a text such as `e2e.p99 < 20ms`; raises UsageError for an invalid one.
 
-    `known_metrics` has the names of all figures.
+    The keys of `valid_metrics` are the names of all figures.
     """
     match = _CHECK.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not a check: write it as 'e2e.p99 < 20ms' or 'lost == 0'")
     name, comparison, limit = match.groups()
-    if name not in known_metrics:
+    if name not in valid_metrics:
         raise UsageError(
-            f"{text!r}: there is no metric {name!r}; there are {', '.join(known_metrics)}"
+            f"{text!r}: there is no metric {name!r}; there are {', '.join(valid_metrics)}"
         )
-    return Check(text.strip(), name, comparison, _limit(text, name, limit))
+    return Check(text.strip(), name, comparison, _parse_limit(text, name, limit))
 
 
 def parse_checks(texts: Iterable[str]) -> list[Check]:
     """Return the checks of texts such as `lost == 0`; raises UsageError for an invalid one."""
-    known_metrics: Metrics = dict.fromkeys(metrics_names())
-    return [parse_check(text, known_metrics) for text in texts]
+    valid_metrics: Metrics = dict.fromkeys(metric_names())
+    return [parse_check(text, valid_metrics) for text in texts]
 
 
 def is_latency(name: str) -> bool:
@@ -68,7 +68,7 @@ def is_latency(name: str) -> bool:
     return "." in name
 
 
-def _limit(text: str, name: str, limit: str) -> float:
+def _parse_limit(text: str, name: str, limit: str) -> float:
     try:
         if is_latency(name):
             return float(parse_duration_ns(limit))
@@ -77,5 +77,5 @@ def _limit(text: str, name: str, limit: str) -> float:
         raise UsageError(f"{text!r}: {error}") from error
 
 
-def _shown(name: str, value: float) -> str:
+def _value_text(name: str, value: float) -> str:
     return f"{value / 1e6:g} ms" if is_latency(name) else f"{value:g}"

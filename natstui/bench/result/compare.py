@@ -1,4 +1,4 @@
-"""Two benchmarks side by side: differences of medians, with intervals from their repetitions."""
+"""Compares two benchmarks: the differences of their medians, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from natstui.model.bench.latency import COMPARED_PERCENTILES
 
 _RESAMPLES = 4000
 _SEED = 20
-_LOW, _HIGH = 2.5, 97.5
+_LOW_PERCENT, _HIGH_PERCENT = 2.5, 97.5
 _FIGURES = ("publish_rate", "receive_rate", "fairness")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The change of one figure; ratios are changes: 0.05 is 5 % more."""
+    """The change of one figure; its ratios are relative changes: 0.05 is 5 % more."""
 
     metric: str
     before: float
     after: float
     change_ratio: float
     low_ratio: float | None
-    """Lower end of the 95 % interval; None with a single repetition."""
+    """Lower end of the 95 % interval of the change; None with a single repetition."""
     high_ratio: float | None
     verdict: str
 
@@ -39,7 +39,7 @@ class Difference:
 
 
 def compare(before: SavedRun, after: SavedRun) -> list[Difference]:
-    """Return the differences of all figures both runs have."""
+    """Return the differences of all figures that both runs have."""
     return list(_differences(before, after))
 
 
@@ -52,7 +52,7 @@ def _differences(before: SavedRun, after: SavedRun) -> Iterator[Difference]:
     for name in (*_FIGURES, *latencies):
         before_values, after_values = _values(before, name), _values(after, name)
         if len(before_values) and len(after_values) and np.median(before_values) > 0:
-            yield difference(name, before_values, after_values)
+            yield compute_difference(name, before_values, after_values)
 
 
 def _values(run: SavedRun, name: str) -> np.ndarray:
@@ -60,20 +60,28 @@ def _values(run: SavedRun, name: str) -> np.ndarray:
     return np.array([value for value in values if value is not None], np.float64)
 
 
-def difference(name: str, before_values: np.ndarray, after_values: np.ndarray) -> Difference:
+def compute_difference(
+    name: str, before_values: np.ndarray, after_values: np.ndarray
+) -> Difference:
     """Return the change of the median of a figure, with its confidence interval by bootstrapping.
 
-    The arrays have one value per repetition.
+    `before_values` and `after_values` have one value per repetition.
     """
     before, after = float(np.median(before_values)), float(np.median(after_values))
     change = after / before - 1
     low_end = high_end = None
     if min(len(before_values), len(after_values)) > 1:
-        random = np.random.default_rng(_SEED)
-        lefts = np.median(random.choice(before_values, (_RESAMPLES, len(before_values))), axis=1)
-        rights = np.median(random.choice(after_values, (_RESAMPLES, len(after_values))), axis=1)
-        changes = rights / np.maximum(lefts, 1e-12) - 1
-        low_end, high_end = (float(end) for end in np.percentile(changes, [_LOW, _HIGH]))
+        rng = np.random.default_rng(_SEED)
+        before_medians = np.median(
+            rng.choice(before_values, (_RESAMPLES, len(before_values))), axis=1
+        )
+        after_medians = np.median(
+            rng.choice(after_values, (_RESAMPLES, len(after_values))), axis=1
+        )
+        changes = after_medians / np.maximum(before_medians, 1e-12) - 1
+        low_end, high_end = (
+            float(end) for end in np.percentile(changes, [_LOW_PERCENT, _HIGH_PERCENT])
+        )
     return Difference(
         name, before, after, change, low_end, high_end, _verdict(name, change, low_end, high_end)
     )
@@ -84,7 +92,7 @@ def _verdict(name: str, change: float, low_end: float | None, high_end: float | 
         return "one run each cannot rule out chance: use --repeat"
     if low_end <= 0 <= high_end:
         return "no significant change"
-    worse = change > 0 if is_latency(name) else change < 0
-    direction = "slower" if worse else "faster"
+    is_worse = change > 0 if is_latency(name) else change < 0
+    direction = "slower" if is_worse else "faster"
     margin = (high_end - low_end) / 2
     return f"{direction} by {abs(change):.1%} ± {margin:.1%}"

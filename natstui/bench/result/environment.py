@@ -1,4 +1,4 @@
-"""The environment of a result: versions, machine, server. Without names of users or hosts."""
+"""Reads the environment of a run: versions, machine, server; without names of users or hosts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from natstui.model.records.link import LinkChanged
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The environment of a benchmark."""
+    """The versions, the machine and the server of a benchmark."""
 
     natstui_version: str
     python_version: str
@@ -29,8 +29,8 @@ class Environment:
     memory_bytes: int | None
 
 
-def environment(link: LinkChanged | None) -> Environment:
-    """Return this machine, its software, and the server of a link; None: without a server."""
+def read_environment(link: LinkChanged | None) -> Environment:
+    """Return the environment of this process, with the server of `link`, if any."""
     return Environment(
         natstui_version=__version__,
         python_version=platform.python_version(),
@@ -40,13 +40,13 @@ def environment(link: LinkChanged | None) -> Environment:
         server_tls=False if link is None else link.tls,
         system=f"{platform.system()} {platform.release()}",
         machine=platform.machine(),
-        processor=_processor(),
+        processor=_read_processor_name(),
         cores_count=os.cpu_count() or 1,
-        memory_bytes=_memory_bytes(),
+        memory_bytes=_read_memory_bytes(),
     )
 
 
-def _processor() -> str:
+def _read_processor_name() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
             if line.startswith("model name"):
@@ -56,7 +56,7 @@ def _processor() -> str:
     return platform.processor()
 
 
-def _memory_bytes() -> int | None:
+def _read_memory_bytes() -> int | None:
     if "SC_PHYS_PAGES" not in os.sysconf_names:
         return None
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

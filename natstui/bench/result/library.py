@@ -1,6 +1,6 @@
 """The run library: one JSON file per saved benchmark, with its histograms as an HdrHistogram log.
 
-A file holds the plan, every repetition's result, the medians of its figures and the environment.
+A file has the plan, every repetition's result, the medians of its figures and the environment.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -16,28 +16,36 @@ from platformdirs import user_data_path
 
 from natstui.bench.result.environment import Environment
 from natstui.bench.result.metrics import Metrics, medians, metrics
-from natstui.bench.result.possible import impossible_values
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, SessionError
-from natstui.files import read_plain, write_complete
-from natstui.model.bench.counts import LATENCY_FIELDS, Latencies, main_latency, merge_latencies
-from natstui.model.bench.latency import TaggedInterval, hdr_log
+from natstui.files import read_regular_file, write_complete
+from natstui.model.bench.counts import (
+    LATENCY_FIELDS,
+    Counts,
+    Latencies,
+    main_latency,
+    merge_latencies,
+    total_counts,
+)
+from natstui.model.bench.latency import LatencyCounts, TaggedInterval, hdr_log, is_histogram
 from natstui.model.bench.plan import BenchmarkPlan
-from natstui.model.bench.result import BenchmarkResult, PreviousRun
+from natstui.model.bench.result import Accounting, BenchmarkResult, PreviousRun
 from natstui.model.bench.timeline import Timeline
-from natstui.parsing import reason
-from natstui.paths import private_folder, user_path
+from natstui.parsing import describe_parse_error
+from natstui.paths import create_private_folder, expand_user_path
 from natstui.units import is_possible_time
 
 SCHEMA_VERSION = 1
 _STAMP_LETTERS = len("20261123-174231-810-")
-_WORDS_MOST = 40
-"""Maximum letters of the title in a name, entire words only."""
+_MAX_SLUG_LETTERS = 40
+"""Maximum of letters of the title in the name of a run; only entire words are included."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedRun:
-    """A saved run in a list; unknown values are None, and `problem` is the reason."""
+    """A saved run in a list; if its file cannot be read, `problem` has the error, and the values
+    are None.
+    """
 
     name: str
     file: str
@@ -48,13 +56,13 @@ class ListedRun:
     problem: str | None = None
 
 
-_MOST_BYTES = 256 << 20
+_MAX_RUN_BYTES = 256 << 20
 """Limit of a saved run's size."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedRun:
-    """One benchmark with all its repetitions: the object of `--json`, and the file."""
+    """A saved benchmark with all its repetitions: the JSON object of `--json` and of the file."""
 
     schema_version: int
     name: str
@@ -68,31 +76,37 @@ class SavedRun:
     results: tuple[BenchmarkResult, ...]
     environment: Environment
     timelines: tuple[Timeline, ...] = ()
-    """Times of the received messages of each repetition; missing in files of older versions."""
+    """The messages of each repetition by time; missing in files of older versions."""
 
 
 def library_folder(folder_setting: str | None) -> Path:
-    """Return the folder of saved runs: from the settings, or natstui's data folder."""
+    """Return the folder of saved runs: that of the settings, else one in natstui's data folder."""
     return (
-        user_path(folder_setting) if folder_setting else user_data_path("natstui") / "benchmarks"
+        expand_user_path(folder_setting)
+        if folder_setting
+        else user_data_path("natstui") / "benchmarks"
     )
 
 
-def saved_run(
+def make_saved_run(
     plan: BenchmarkPlan,
     results: tuple[BenchmarkResult, ...],
     environment_of_run: Environment,
     timelines: tuple[Timeline, ...] = (),
 ) -> SavedRun:
-    """Return the run of these repetitions: its name, the medians of the figures, and all results.
+    """Return the saved run of these repetitions, at least one; nothing is written.
 
-    There is at least one result; nothing is written.
+    It has a new name, and the medians of the figures.
     """
     figures = tuple(metrics(result) for result in results)
     at_us = results[0].started_at_us
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(at_us / 1e6))
     slug = re.sub(r"[^a-z0-9]+", "-", plan.title.lower()).strip("-")
-    short_slug = slug if len(slug) <= _WORDS_MOST else slug[: _WORDS_MOST + 1].rpartition("-")[0]
+    short_slug = (
+        slug
+        if len(slug) <= _MAX_SLUG_LETTERS
+        else slug[: _MAX_SLUG_LETTERS + 1].rpartition("-")[0]
+    )
     return SavedRun(
         schema_version=SCHEMA_VERSION,
         name=f"{stamp}-{at_us % 1_000_000 // 1000:03}-{short_slug}",
@@ -114,30 +128,30 @@ def encode(run: SavedRun) -> bytes:
 
 
 def save(run: SavedRun, folder: Path) -> Path:
-    """Write a run and its histogram log; return the file. Raises SessionError."""
+    """Write a run and its histogram log; return the file. Raises SessionError if that fails."""
     path = folder / f"{run.name}.json"
     try:
-        private_folder(folder)
+        create_private_folder(folder)
         write_complete(path, encode(run))
-        write_complete(path.with_suffix(".hlog"), _log(run).encode())
+        write_complete(path.with_suffix(".hlog"), _histogram_log(run).encode())
     except OSError as error:
         raise SessionError(f"the run cannot be saved in {folder}: {error.strerror}") from error
     return path
 
 
-def runs(folder: Path) -> list[str]:
+def run_names(folder: Path) -> list[str]:
     """Return the names of all saved runs, oldest first."""
     return sorted(path.stem for path in folder.glob("*.json"))
 
 
-def listed(folder: Path) -> list[ListedRun]:
+def list_runs(folder: Path) -> list[ListedRun]:
     """Return the list entries of all saved runs, oldest first."""
-    return [_listed(folder / f"{name}.json") for name in runs(folder)]
+    return [_read_list_entry(folder / f"{name}.json") for name in run_names(folder)]
 
 
-def _listed(path: Path) -> ListedRun:
+def _read_list_entry(path: Path) -> ListedRun:
     try:
-        run = _decoded(path)
+        run = _read_run(path)
     except SessionError as error:
         return ListedRun(path.stem, str(path), problem=str(error))
     # The name it is found by is that of its file.
@@ -145,32 +159,32 @@ def _listed(path: Path) -> ListedRun:
 
 
 def load(name: str, folder: Path) -> SavedRun:
-    """Return a saved run by its name, a part of its name, or its file; `-1` is the newest.
+    """Return the saved run with this name, part of a name, or file; `-1` is the newest.
 
     Raises NotFound, and SessionError for a file that is no run or has impossible values.
     """
     path = Path(name)
     if not (name.endswith(".json") and path.is_file()):
-        path = folder / f"{_find(name, runs(folder))}.json"
-    return _decoded(path)
+        path = folder / f"{_find_name(name, run_names(folder))}.json"
+    return _read_run(path)
 
 
 def previous_run(run: SavedRun, folder: Path) -> PreviousRun | None:
-    """Return the figures of the last complete run of the same plan before this one, if any."""
+    """Return the figures of the last complete run of the same plan before `run`, if any."""
     title = run.name[_STAMP_LETTERS:]
-    for name in reversed(runs(folder)):
+    for name in reversed(run_names(folder)):
         if name >= run.name or not name.endswith(title):
             continue
         try:
-            saved = _decoded(folder / f"{name}.json")
+            saved = _read_run(folder / f"{name}.json")
         except SessionError:
             continue  # A file that is no run is reported by the list of runs.
         if saved.plan == run.plan and not saved.partial:
-            return _as_previous(saved)
+            return _make_previous_run(saved)
     return None
 
 
-def _as_previous(run: SavedRun) -> PreviousRun:
+def _make_previous_run(run: SavedRun) -> PreviousRun:
     last = run.results[-1]
     main = main_latency(last.latencies)
     return PreviousRun(
@@ -184,22 +198,24 @@ def _as_previous(run: SavedRun) -> PreviousRun:
     )
 
 
-def _decoded(path: Path) -> SavedRun:
+def _read_run(path: Path) -> SavedRun:
     try:
-        run = decoder_of(SavedRun).decode(read_plain(path, _MOST_BYTES))
+        run = decoder_of(SavedRun).decode(read_regular_file(path, _MAX_RUN_BYTES))
     except (OSError, msgspec.DecodeError, RecursionError) as error:
-        raise SessionError(f"{path} is not a saved benchmark: {reason(error)}") from error
+        raise SessionError(
+            f"{path} is not a saved benchmark: {describe_parse_error(error)}"
+        ) from error
     if run.schema_version != SCHEMA_VERSION:
         raise SessionError(f"{path} was saved by another version of natstui")
-    problem = next(_impossible(run), None)
+    problem = next(_find_errors(run), None)
     if problem is not None:
         raise SessionError(f"{path} is not a saved benchmark: {problem}")
     figures = tuple(metrics(result) for result in run.results)
     return replace(run, metrics=medians(list(figures)), repetitions=figures)
 
 
-def _impossible(run: SavedRun) -> Iterator[str]:
-    """Yield a sentence for each value that no run has, with its field."""
+def _find_errors(run: SavedRun) -> Iterator[str]:
+    """Yield a sentence for each impossible value of a saved run, with the name of its field."""
     if not run.results:
         yield "results is empty"
         return
@@ -214,18 +230,114 @@ def _impossible(run: SavedRun) -> Iterator[str]:
         return
     figures = [metrics(result) for result in run.results]
     for number, saved in enumerate(run.repetitions):
-        yield from _other_figures(saved, figures[number], f"repetitions[{number}]")
-    yield from _other_figures(run.metrics, medians(figures), "metrics")
+        yield from _wrong_figures(saved, figures[number], f"repetitions[{number}]")
+    yield from _wrong_figures(run.metrics, medians(figures), "metrics")
 
 
-def _other_figures(saved: Metrics, figures: Metrics, field: str) -> Iterator[str]:
-    """Yield a sentence for each saved figure that is not that of the results."""
+def _wrong_figures(saved: Metrics, figures: Metrics, field: str) -> Iterator[str]:
+    """Yield a sentence for each saved figure that differs from the figure of the results."""
     for name, value in saved.items():
         if name in figures and value != figures[name]:
             yield f"{field}.{name} is {value}, and {figures[name]} by its results"
 
 
-def _find(name: str, names: list[str]) -> str:
+_TotalNames = tuple[tuple[str, tuple[str, ...]], ...]
+_TOTALS_OF_COUNTS: _TotalNames = (
+    ("duplicate_msgs", ("received_msgs",)),
+    ("out_of_order_msgs", ("received_msgs",)),
+    ("steady_sent_msgs", ("sent_msgs",)),
+    ("steady_acked_msgs", ("acked_msgs", "duplicate_acked_msgs")),
+    ("steady_received_msgs", ("received_msgs",)),
+    ("steady_received_bytes", ("received_bytes",)),
+)
+"""Count of a worker → the counts whose sum it cannot exceed."""
+_TOTALS_OF_ACCOUNTING: _TotalNames = (
+    ("duplicate_msgs", ("received_msgs",)),
+    ("lost_msgs", ("expected_msgs",)),
+    ("unread_msgs", ("delivered_msgs",)),
+    ("unresponded_msgs", ("stored_msgs",)),
+)
+"""Count of an accounting → the counts whose sum it cannot exceed."""
+_SUMS = (
+    "acked_msgs",
+    "duplicate_acked_msgs",
+    "refused_msgs",
+    "unanswered_msgs",
+    "missed_msgs",
+    "out_of_order_msgs",
+    "retried_msgs",
+    "foreign_msgs",
+)
+"""Counts of an accounting that are sums over all workers."""
+_PARTIAL_SUMS = ("sent_msgs", "received_msgs")
+"""Counts of an accounting that are sums over some workers."""
+_ROUNDING_RATIO = 1e-9
+
+
+def impossible_values(value: object, field: str) -> Iterator[str]:
+    """Yield a sentence for each impossible part of a value; `field` is the name of its field."""
+    if isinstance(value, LatencyCounts):
+        if not is_histogram(value):
+            yield f"{field} is no histogram"
+        return
+    if isinstance(value, tuple):
+        for number, part_value in enumerate(value):
+            yield from impossible_values(part_value, f"{field}[{number}]")
+    elif is_dataclass(value):
+        for part in fields(value):
+            yield from impossible_values(getattr(value, part.name), f"{field}.{part.name}")
+    elif isinstance(value, int | float) and value < 0:
+        yield f"{field} is {value}, which is negative"
+    match value:
+        case Counts():
+            yield from _above_totals(value, _TOTALS_OF_COUNTS, field)
+        case Accounting():
+            yield from _accounting_contradictions(value, field)
+        case BenchmarkResult():
+            yield from _contradictions(value, field)
+        case Timeline():
+            times_us = (value.began_at_us, value.ended_at_us)
+            if not all(map(is_possible_time, times_us)) or times_us[0] > times_us[1]:
+                yield f"{field} has times that are not possible"
+            if value.slice_us == 0:
+                yield f"{field}.slice_us is 0"
+
+
+def _accounting_contradictions(accounting: Accounting, field: str) -> Iterator[str]:
+    yield from _above_totals(accounting, _TOTALS_OF_ACCOUNTING, field)
+    if accounting.closes == bool(accounting.missing):
+        yield f"{field}.closes is {str(accounting.closes).lower()}, which its missing contradicts"
+    # Without the last reports of a worker the sums do not add up, and it received more.
+    if accounting.closes:
+        yield from _above_totals(accounting, (("distinct_msgs", ("received_msgs",)),), field)
+
+
+def _contradictions(result: BenchmarkResult, field: str) -> Iterator[str]:
+    """Yield a sentence for each part of a result that contradicts another part."""
+    accounting, counts = result.accounting, result.counts
+    if counts != total_counts(worker.counts for worker in result.workers):
+        yield f"{field}.counts is not the sum of the workers"
+    for name in (*_SUMS, *_PARTIAL_SUMS):
+        msgs, workers_msgs = getattr(accounting, name), getattr(counts, name)
+        if msgs > workers_msgs or (name in _SUMS and msgs != workers_msgs):
+            yield f"{field}.accounting.{name} is {msgs}, but that of all workers is {workers_msgs}"
+    if result.verdict == "ok" and accounting.complaints:
+        yield f"{field}.verdict is ok, but {accounting.complaints[0]}"
+    if (result.fairness_ratio or 0) > 1 + _ROUNDING_RATIO:
+        yield f"{field}.fairness_ratio is {result.fairness_ratio}, which is above 1"
+
+
+def _above_totals(counts: Counts | Accounting, totals: _TotalNames, field: str) -> Iterator[str]:
+    """Yield a sentence for each count that exceeds the sum of its totals."""
+    for name, total_names in totals:
+        part_msgs = getattr(counts, name)
+        total_msgs = [getattr(counts, total_name) for total_name in total_names]
+        if part_msgs is not None and None not in total_msgs and part_msgs > sum(total_msgs):
+            total_text = f"{' + '.join(total_names)}, which is {sum(total_msgs)}"
+            yield f"{field}.{name} is {part_msgs}, more than {total_text}"
+
+
+def _find_name(name: str, names: list[str]) -> str:
     if re.fullmatch(r"-\d+", name) and int(name[1:]) <= len(names):
         return names[int(name)]
     matches = [run_name for run_name in names if run_name == name] or [
@@ -236,15 +348,15 @@ def _find(name: str, names: list[str]) -> str:
     return matches[0]
 
 
-def _log(run: SavedRun) -> str:
-    """Return the histograms of all repetitions together."""
-    together: Latencies = merge_latencies(result.latencies for result in run.results)
+def _histogram_log(run: SavedRun) -> str:
+    """Return the histograms of all repetitions, merged, as the text of an HdrHistogram log."""
+    merged: Latencies = merge_latencies(result.latencies for result in run.results)
     length_s = sum(result.duration_s for result in run.results)
     return hdr_log(
         run.at_us,
         [
-            TaggedInterval(name, 0.0, length_s, getattr(together, name))
+            TaggedInterval(name, 0.0, length_s, getattr(merged, name))
             for name in LATENCY_FIELDS
-            if getattr(together, name).total_count
+            if getattr(merged, name).total_count
         ],
     )

@@ -1,6 +1,6 @@
-"""Saved runs of several hosts as one: histograms added, rates over their common time.
+"""Merges saved runs of several hosts: adds their histograms, and the rates of their common time.
 
-The accounts are not added up: each run has its own, without messages of others.
+Each run keeps its own accounting.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from natstui.bench.result.library import SavedRun
 from natstui.bench.result.metrics import COUNTS, Metrics, latency_metrics
 from natstui.clean import clean_line
-from natstui.errors import Refused, UsageError
+from natstui.errors import ActionRefused, UsageError
 from natstui.model.bench.counts import Latencies, merge_latencies
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import Accounting, Verdict
@@ -20,8 +20,8 @@ from natstui.model.bench.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class MergedPart:
-    """One run in a merged table; rates are those of the common interval."""
+class MergedRun:
+    """One of several merged runs; its rates are those of the common interval."""
 
     name: str
     verdict: Verdict
@@ -30,24 +30,24 @@ class MergedPart:
     publish_per_s: float | None
     receive_per_s: float | None
     metrics: Metrics
-    """Metrics of the run alone, over its own time."""
+    """The metrics of this run, over its own time."""
     accounting: Accounting
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MergedRuns:
-    """Several runs of one plan at one time: the object of `--json`."""
+    """Several runs of one plan at the same time, as one: the JSON object of `--json`."""
 
     title: str
     natstui_version: str
     begin_at_us: int
-    """Start of the common interval."""
+    """Start of the common interval, in which all runs measured."""
     end_at_us: int
     metrics: Metrics
     """Counts are sums, rates those of the common interval, latencies of all messages."""
     latencies: Latencies
-    runs: tuple[MergedPart, ...]
+    runs: tuple[MergedRun, ...]
     plan: BenchmarkPlan
 
     @property
@@ -57,40 +57,42 @@ class MergedRuns:
 
 
 def merge_runs(named_runs: Sequence[tuple[str, SavedRun]]) -> MergedRuns:
-    """Return runs of several hosts as one; each comes with its display name.
+    """Return runs of several hosts as one; `named_runs` are pairs of display name and run.
 
-    Raises UsageError for fewer than two, and Refused for runs that do not belong together.
+    Raises UsageError for fewer than two, and ActionRefused for runs that cannot be merged.
     """
     if len(named_runs) < 2:
         raise UsageError("merge needs two runs or more: see natstui bench runs")
     first_name, first = named_runs[0]
     for number, (name, run) in enumerate(named_runs):
         if any(run.results == other_run.results for _, other_run in named_runs[:number]):
-            raise Refused(f"{name} is given twice: merge needs each run once")
+            raise ActionRefused(f"{name} is given twice: merge needs each run once")
         if len(run.results) != 1 or len(run.timelines) != 1:
-            raise Refused(_not_single(name, run))
+            raise ActionRefused(_merge_obstacle(name, run))
         version, first_version = (
             run_compared.environment.natstui_version for run_compared in (run, first)
         )
         if version != first_version:
-            raise Refused(
+            raise ActionRefused(
                 f"{name} was measured by natstui {version}, and {first_name} by {first_version}:"
                 " use one version on all hosts"
             )
         if run.plan != first.plan:
-            difference = _difference(first.plan, run.plan)
-            raise Refused(f"{name} ran another plan than {first_name}: {difference}")
+            difference = _describe_difference(first.plan, run.plan)
+            raise ActionRefused(f"{name} ran another plan than {first_name}: {difference}")
     timelines = [run.timelines[0] for _, run in named_runs]
-    begin_at_us, end_at_us = _common(named_runs, timelines)
+    begin_at_us, end_at_us = _common_interval(named_runs, timelines)
     parts = tuple(
-        _part(name, run, timeline.between(begin_at_us, end_at_us), end_at_us - begin_at_us)
+        _make_part(name, run, timeline.between(begin_at_us, end_at_us), end_at_us - begin_at_us)
         for (name, run), timeline in zip(named_runs, timelines, strict=True)
     )
     latencies = merge_latencies(run.results[0].latencies for _, run in named_runs)
-    figures: Metrics = {name: _sum(part.metrics[name] for part in parts) for name in COUNTS}
+    figures: Metrics = {
+        name: _sum_or_none(part.metrics[name] for part in parts) for name in COUNTS
+    }
     figures |= {
-        "publish_rate": _sum(part.publish_per_s for part in parts),
-        "receive_rate": _sum(part.receive_per_s for part in parts),
+        "publish_rate": _sum_or_none(part.publish_per_s for part in parts),
+        "receive_rate": _sum_or_none(part.receive_per_s for part in parts),
         "fairness": None,
     }
     figures |= latency_metrics(latencies)
@@ -106,27 +108,30 @@ def merge_runs(named_runs: Sequence[tuple[str, SavedRun]]) -> MergedRuns:
     )
 
 
-def _not_single(name: str, run: SavedRun) -> str:
+def _merge_obstacle(name: str, run: SavedRun) -> str:
     if len(run.results) != 1:
         return f"{name} has {len(run.results)} repetitions: merge takes runs without --repeat"
     return f"{name} has no times of its messages: an older natstui saved it"
 
 
-def _common(
+def _common_interval(
     named_runs: Sequence[tuple[str, SavedRun]], timelines: Sequence[Timeline]
 ) -> tuple[int, int]:
-    """Return the complete slices that every run measured. Raises Refused."""
+    """Return the start and end (UTC µs) of the complete slices that every run measured.
+
+    Raises ActionRefused without a common slice.
+    """
     slice_us = max(timeline.slice_us for timeline in timelines)
-    latest = max(range(len(named_runs)), key=lambda number: timelines[number].began_at_us)
-    soonest = min(range(len(named_runs)), key=lambda number: timelines[number].ended_at_us)
-    start_slice = -(-timelines[latest].began_at_us // slice_us)
-    end = timelines[soonest].ended_at_us // slice_us
+    latest_index = max(range(len(named_runs)), key=lambda number: timelines[number].began_at_us)
+    earliest_index = min(range(len(named_runs)), key=lambda number: timelines[number].ended_at_us)
+    start_slice = -(-timelines[latest_index].began_at_us // slice_us)
+    end = timelines[earliest_index].ended_at_us // slice_us
     if end <= start_slice:
-        raise Refused(
-            f"{named_runs[latest][0]} began to measure at "
-            f"{moment_text(timelines[latest].began_at_us)},"
-            f" and {named_runs[soonest][0]} ended at "
-            f"{moment_text(timelines[soonest].ended_at_us)}:"
+        raise ActionRefused(
+            f"{named_runs[latest_index][0]} began to measure at "
+            f"{moment_text(timelines[latest_index].began_at_us)},"
+            f" and {named_runs[earliest_index][0]} ended at "
+            f"{moment_text(timelines[earliest_index].ended_at_us)}:"
             " runs must measure at the same time, so start each with --at"
         )
     return start_slice * slice_us, end * slice_us
@@ -138,24 +143,27 @@ def moment_text(at_us: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 100_000}Z"
 
 
-def _part(name: str, run: SavedRun, msgs: tuple[int, int], common_us: int) -> MergedPart:
+def _make_part(name: str, run: SavedRun, msgs: tuple[int, int], common_us: int) -> MergedRun:
     (result,), (timeline,) = run.results, run.timelines
-    publishes, receives = result.publish_per_s is not None, result.receive_per_s is not None
-    return MergedPart(
+    has_publishers, has_receivers = (
+        result.publish_per_s is not None,
+        result.receive_per_s is not None,
+    )
+    return MergedRun(
         name=name,
         verdict=result.verdict,
         partial=result.partial,
         measured_s=(timeline.ended_at_us - timeline.began_at_us) / 1e6,
-        publish_per_s=msgs[0] / common_us * 1e6 if publishes else None,
-        receive_per_s=msgs[1] / common_us * 1e6 if receives else None,
+        publish_per_s=msgs[0] / common_us * 1e6 if has_publishers else None,
+        receive_per_s=msgs[1] / common_us * 1e6 if has_receivers else None,
         metrics=run.metrics,
         accounting=result.accounting,
         notes=result.notes,
     )
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
-    """Return the sum; None if a part of it is unknown."""
+def _sum_or_none(values: Iterable[float | None]) -> float | None:
+    """Return the sum of values; None if one of them is None."""
     total = 0.0
     for value in values:
         if value is None:
@@ -164,12 +172,15 @@ def _sum(values: Iterable[float | None]) -> float | None:
     return total
 
 
-def _difference(first_value: object, second_value: object, path: str = "") -> str | None:
-    """Return a sentence about the first field in which two plans differ, or None."""
+def _describe_difference(first_value: object, second_value: object, path: str = "") -> str | None:
+    """Return a text about the first field in which two plans differ; None if they are equal.
+
+    `path` names the field that has the values.
+    """
     if is_dataclass(first_value) and is_dataclass(second_value):
         for part in fields(first_value):
             name = f"{path} {part.name}".strip()
-            sentence = _difference(
+            sentence = _describe_difference(
                 getattr(first_value, part.name), getattr(second_value, part.name), name
             )
             if sentence is not None:
@@ -181,16 +192,16 @@ def _difference(first_value: object, second_value: object, path: str = "") -> st
         and len(first_value) == len(second_value)
     ):
         for number, pair in enumerate(zip(first_value, second_value, strict=True), 1):
-            sentence = _difference(*pair, f"{path} {number}")
+            sentence = _describe_difference(*pair, f"{path} {number}")
             if sentence is not None:
                 return sentence
         return None
     if first_value == second_value:
         return None
-    return f"{path} is {_short(second_value)}, not {_short(first_value)}"
+    return f"{path} is {_short_text(second_value)}, not {_short_text(first_value)}"
 
 
-def _short(value: object) -> str:
+def _short_text(value: object) -> str:
     if isinstance(value, tuple) or is_dataclass(value):
         return "something else"
     return clean_line(repr(value))

@@ -1,4 +1,4 @@
-"""The names of a result's figures: the same in assertions, JSON, on the screen and in analyses.
+"""The figures of a result by name, for assertions, JSON, the screen and analyses.
 
 Counts are messages, rates messages per second, `fairness` 0 … 1, latencies nanoseconds.
 """
@@ -40,9 +40,9 @@ _UNSCHEDULED = frozenset(n for n in LATENCIES if f"{n}_uncorrected" not in LATEN
 
 
 def metrics(result: BenchmarkResult) -> Metrics:
-    """Return the figures of a result by name: rates per second, latencies in ns, counts.
+    """Return the figures of a result by name; None if a figure does not apply.
 
-    None where a figure does not apply.
+    Rates are per second, latencies in ns.
     """
     accounting = result.accounting
     figures: Metrics = {
@@ -70,17 +70,17 @@ def metrics(result: BenchmarkResult) -> Metrics:
 
 
 def latency_metrics(latencies: Latencies) -> Metrics:
-    """Return the percentiles of the histograms in ns, by the name of the figure."""
+    """Return percentiles, maximum and mean of each histogram in ns, by the name of the figure."""
     figures: Metrics = {}
     for name in LATENCIES:
-        figures |= _latency(name, getattr(latencies, name))
+        figures |= _latency_figures(name, getattr(latencies, name))
         if name not in _UNSCHEDULED:
             uncorrected_counts = getattr(latencies, f"{name}_uncorrected")
-            figures |= _latency(f"{name}.uncorrected", uncorrected_counts)
+            figures |= _latency_figures(f"{name}.uncorrected", uncorrected_counts)
     return figures
 
 
-def _latency(name: str, histogram: LatencyCounts) -> Metrics:
+def _latency_figures(name: str, histogram: LatencyCounts) -> Metrics:
     figures: Metrics = {
         f"{name}.{part}": histogram.percentile_ns(percent) for part, percent in PERCENTILES.items()
     }
@@ -89,18 +89,20 @@ def _latency(name: str, histogram: LatencyCounts) -> Metrics:
 
 def medians(repetitions: list[Metrics]) -> Metrics:
     """Return the median of each figure over repetitions; of lost messages, the maximum."""
-    together: Metrics = {}
+    figures_of_all: Metrics = {}
     for name in repetitions[0]:
         values = [figures[name] for figures in repetitions]
-        known_values = [value for value in values if value is not None]
-        together[name] = median(known_values) if known_values else None
+        present_values = [value for value in values if value is not None]
+        figures_of_all[name] = median(present_values) if present_values else None
     # One repetition that loses messages, among three that do not, is no run without loss.
     lost_counts = [figures["lost"] for figures in repetitions]
-    together["lost"] = None if None in lost_counts else max(value or 0 for value in lost_counts)
-    return together
+    figures_of_all["lost"] = (
+        None if None in lost_counts else max(value or 0 for value in lost_counts)
+    )
+    return figures_of_all
 
 
-def metrics_names() -> tuple[str, ...]:
+def metric_names() -> tuple[str, ...]:
     """Return the names of all figures."""
     parts = (*PERCENTILES, "max", "mean")
     kinds = [

@@ -1,4 +1,4 @@
-"""A benchmark's result as text for people. Pure."""
+"""Makes text for people of a benchmark's result. Pure."""
 
 from __future__ import annotations
 
@@ -7,56 +7,57 @@ from collections.abc import Callable, Iterator, Sequence
 from natstui.bench.result.assertions import is_latency
 from natstui.bench.result.compare import Difference
 from natstui.bench.result.library import SavedRun
-from natstui.bench.result.merge import MergedPart, MergedRuns, moment_text
+from natstui.bench.result.merge import MergedRun, MergedRuns, moment_text
 from natstui.bench.result.metrics import COUNTS, LATENCIES, Metrics
 from natstui.clean import clean_line
-from natstui.model.bench.counts import LATENCY_WORDS, Counts
+from natstui.model.bench.counts import LATENCY_MEANINGS, Counts
 from natstui.model.bench.latency import SHOWN_PERCENTILES
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import Accounting, BenchmarkResult, WorkerResult
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
 
-ALL_CLOSES = "every message accounted for"
-_PARTS = (*SHOWN_PERCENTILES, "max")
+ALL_ACCOUNTED = "every message accounted for"
+_SHOWN_FIGURES = (*SHOWN_PERCENTILES, "max")
 LABEL_CELLS = 13
 """Column at which the values of a summary begin."""
 _FIGURE_CELLS = 8
-"""Width of a latency: the table has room beside the distribution from 110 columns on."""
-_AMOUNTS = (
+"""Width of a latency column, so that the table fits beside the distribution from 110 columns on.
+"""
+_COUNT_COLUMNS = (
     ("sent", "sent_msgs"),
     ("acked", "acked_msgs"),
     ("received", "received_msgs"),
     ("acks", "acks_sent_msgs"),
     ("again", "redelivered_msgs"),
 )
-_LEAST_CELLS = 8
+_MIN_CELLS = 8
 
 
 def summary_text(run: SavedRun) -> str:
-    """Return the summary of a run as lines: plan, rates, latencies, account, repetitions."""
-    return "\n".join(_summary(run))
+    """Return the summary of a run as text: title, verdict, rates, messages, latencies, workers."""
+    return "\n".join(_summary_lines(run))
 
 
-def _summary(run: SavedRun) -> Iterator[str]:
+def _summary_lines(run: SavedRun) -> Iterator[str]:
     last, figures = run.results[-1], run.metrics
     yield ""
     times = f", median of {len(run.results)}" if len(run.results) > 1 else ""
     yield f"{clean_line(run.title)}{times}"
     partial = " · PARTIAL" if run.partial else ""
-    # One repetition that went wrong is not hidden by a last one that went well.
+    # A good last repetition must not hide a bad one.
     verdict = next((result.verdict for result in run.results if result.verdict != "ok"), "ok")
     yield f"  verdict    {verdict}{partial} in {duration_text(last.duration_s)}"
-    yield f"  rates      {_rates(last, figures)}"
-    yield f"  messages   {_messages(run)}"
-    yield from _latencies(figures)
-    yield f"  server     {_server(last)}"
-    for number, row in enumerate(worker_rows(last.workers, _ms)):
+    yield f"  rates      {_rates_text(last, figures)}"
+    yield f"  messages   {_messages_text(run)}"
+    yield from _latency_lines(figures)
+    yield f"  server     {_server_text(last)}"
+    for number, row in enumerate(worker_rows(last.workers, _ms_text)):
         yield f"  {'' if number else 'workers':<{LABEL_CELLS - 2}}{row}"
     for note in dict.fromkeys(note for result in run.results for note in result.notes):
         yield f"  note       {clean_line(note)}"
 
 
-def _rates(result: BenchmarkResult, figures: Metrics) -> str:
+def _rates_text(result: BenchmarkResult, figures: Metrics) -> str:
     publish, receive = figures["publish_rate"], figures["receive_rate"]
     parts = [f"published {rate_text(publish)}/s", f"received {rate_text(receive)}/s"]
     if result.fan_out_ratio is not None:
@@ -66,10 +67,10 @@ def _rates(result: BenchmarkResult, figures: Metrics) -> str:
     return ", ".join(parts)
 
 
-_OF_STORED = ("acked", "stored", "redelivered")
+_STREAM_COUNTS = ("acked", "stored", "redelivered")
 """Figures that are only shown if messages are stored."""
-_ALWAYS = ("sent", *_OF_STORED, "received", "lost", "duplicates", "missed")
-_WHERE_ANY = (
+_ALWAYS_SHOWN = ("sent", *_STREAM_COUNTS, "received", "lost", "duplicates", "missed")
+_SHOWN_IF_ANY = (
     "foreign",
     "repeats_refused",
     "refused",
@@ -80,23 +81,24 @@ _WHERE_ANY = (
 )
 
 
-def _messages(run: SavedRun) -> str:
-    return _amounts(run.plan, run.metrics, [result.accounting for result in run.results])
+def _messages_text(run: SavedRun) -> str:
+    return _counts_text(run.plan, run.metrics, [result.accounting for result in run.results])
 
 
-def _amounts(plan: BenchmarkPlan, figures: Metrics, accountings: Sequence[Accounting]) -> str:
-    """Return the relevant counts, and whether every message is accounted for."""
-    always = _ALWAYS if plan.stream else set(_ALWAYS).difference(_OF_STORED)
+def _counts_text(plan: BenchmarkPlan, figures: Metrics, accountings: Sequence[Accounting]) -> str:
+    """Return the counts that apply to the plan as text, and whether messages are missing."""
+    always_shown = _ALWAYS_SHOWN if plan.stream else set(_ALWAYS_SHOWN).difference(_STREAM_COUNTS)
     names = [
         name
         for name in COUNTS
-        if name in always or (name in (*_OF_STORED, *_WHERE_ANY) and figures.get(name))
+        if name in always_shown
+        or (name in (*_STREAM_COUNTS, *_SHOWN_IF_ANY) and figures.get(name))
     ]
-    texts = [f"{name.replace('_', ' ')} {_whole(figures.get(name))}" for name in names]
-    return f"{', '.join(texts)} · {_closes(plan, accountings)}"
+    texts = [f"{name.replace('_', ' ')} {_integer_text(figures.get(name))}" for name in names]
+    return f"{', '.join(texts)} · {_loss_text(plan, accountings)}"
 
 
-def _closes(plan: BenchmarkPlan, accountings: Sequence[Accounting]) -> str:
+def _loss_text(plan: BenchmarkPlan, accountings: Sequence[Accounting]) -> str:
     if not all(accounting.measures for accounting in accountings):
         return "NOTHING WAS MEASURED"
     if not all(accounting.closes for accounting in accountings):
@@ -109,14 +111,14 @@ def _closes(plan: BenchmarkPlan, accountings: Sequence[Accounting]) -> str:
     stores = plan.stream is not None and any(role.traits.is_stored for role in plan.roles)
     if stores and any(accounting.stored_msgs is None for accounting in accountings):
         return "whether messages were stored is unknown"
-    return ALL_CLOSES
+    return ALL_ACCOUNTED
 
 
-def _whole(value: float | None) -> str:
+def _integer_text(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
-def _latencies(figures: Metrics) -> Iterator[str]:
+def _latency_lines(figures: Metrics) -> Iterator[str]:
     shown_columns = [
         name
         for base in LATENCIES
@@ -124,26 +126,28 @@ def _latencies(figures: Metrics) -> Iterator[str]:
         if figures.get(f"{name}.p50") is not None
     ]
     if shown_columns:
-        heads = "".join(f"{part:>{_FIGURE_CELLS}}" for part in _PARTS)
+        heads = "".join(f"{part:>{_FIGURE_CELLS}}" for part in _SHOWN_FIGURES)
         yield f"  latency    {'in ms':<16}{heads}"
     for name in shown_columns:
-        values = "".join(f"{_ms(figures[f'{name}.{part}']):>{_FIGURE_CELLS}}" for part in _PARTS)
+        values = "".join(
+            f"{_ms_text(figures[f'{name}.{part}']):>{_FIGURE_CELLS}}" for part in _SHOWN_FIGURES
+        )
         yield f"             {name:<16}{values}"
     for name in shown_columns:
-        if name in LATENCY_WORDS:
-            yield f"             {name:<16}  {LATENCY_WORDS[name]}"
+        if name in LATENCY_MEANINGS:
+            yield f"             {name:<16}  {LATENCY_MEANINGS[name]}"
     if any(name.endswith(".uncorrected") for name in shown_columns):
         yield f"             {'uncorrected':<16}  counted from sending, not from the due time"
 
 
-def _ms(latency_ns: float | None) -> str:
+def _ms_text(latency_ns: float | None) -> str:
     if latency_ns is None:
         return UNKNOWN
     latency_ms = latency_ns / 1e6
     return f"{latency_ms:.4g}" if latency_ms < 1000 else f"{latency_ms:.0f}"
 
 
-def _server(result: BenchmarkResult) -> str:
+def _server_text(result: BenchmarkResult) -> str:
     if result.server_cpu_ratio is None:
         return f"CPU unknown: {result.server_cpu_unknown or 'CPU use was not measured'}"
     return f"CPU {result.server_cpu_ratio:.0%} of one core"
@@ -155,7 +159,7 @@ _MERGED_HEAD = (
 
 
 def merged_text(merged_runs: MergedRuns) -> str:
-    """Return several runs as one, and a row for each of them."""
+    """Return merged runs as text: their common figures, and a row for each of them."""
     figures, runs = merged_runs.metrics, merged_runs.runs
     begin_text, end = moment_text(merged_runs.begin_at_us), moment_text(merged_runs.end_at_us)
     rates = [f"published {rate_text(figures['publish_rate'])}/s"]
@@ -167,8 +171,8 @@ def merged_text(merged_runs: MergedRuns) -> str:
         f"  interval   {begin_text} … {end}, {duration_text(merged_runs.common_s)} "
         "measured by all runs",
         f"  rates      {', '.join(rates)}, in this interval",
-        f"  messages   {_amounts(merged_runs.plan, figures, accountings)}",
-        *_latencies(figures),
+        f"  messages   {_counts_text(merged_runs.plan, figures, accountings)}",
+        *_latency_lines(figures),
     ]
     rows = [_MERGED_HEAD, *(_merged_row(merged_runs.plan, run) for run in runs)]
     widths = [max(len(row[cell]) for row in rows) for cell in range(len(rows[0]))]
@@ -181,27 +185,28 @@ def merged_text(merged_runs: MergedRuns) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _merged_row(plan: BenchmarkPlan, part: MergedPart) -> tuple[str, ...]:
+def _merged_row(plan: BenchmarkPlan, part: MergedRun) -> tuple[str, ...]:
     accounting = part.accounting
     return (
         clean_line(part.name),
         f"{part.verdict}{' PARTIAL' if part.partial else ''}",
         rate_text(part.publish_per_s),
         rate_text(part.receive_per_s),
-        _whole(accounting.sent_msgs),
-        _whole(accounting.received_msgs),
-        _whole(accounting.lost_msgs),
-        _whole(accounting.foreign_msgs),
-        "closes" if (account := _closes(plan, [accounting])) == ALL_CLOSES else account,
+        _integer_text(accounting.sent_msgs),
+        _integer_text(accounting.received_msgs),
+        _integer_text(accounting.lost_msgs),
+        _integer_text(accounting.foreign_msgs),
+        "closes" if (loss_text := _loss_text(plan, [accounting])) == ALL_ACCOUNTED else loss_text,
     )
 
 
 def comparison_text(before: SavedRun, after: SavedRun, differences: list[Difference]) -> str:
-    """Return a table of the differences between two runs."""
+    """Return the differences between two runs as text, a row per figure."""
     lines = [f"\n{clean_line(before.name)} → {clean_line(after.name)}"]
     for difference in differences:
         before_text, after_text = (
-            _figure(difference.metric, value) for value in (difference.before, difference.after)
+            _figure_text(difference.metric, value)
+            for value in (difference.before, difference.after)
         )
         change = f"{difference.change_ratio:+.1%}"
         verdict = "" if difference.low_ratio is None else difference.verdict
@@ -211,58 +216,68 @@ def comparison_text(before: SavedRun, after: SavedRun, differences: list[Differe
     return "\n".join(lines)
 
 
-def _figure(name: str, value: float) -> str:
+def _figure_text(name: str, value: float) -> str:
     if is_latency(name):
-        return f"{_ms(value)} ms"
+        return f"{_ms_text(value)} ms"
     return f"{value:.3f}" if name == "fairness" else f"{rate_text(value)}/s"
 
 
 def worker_rows(
     workers: Sequence[WorkerResult], ms_text: Callable[[float | None], str]
 ) -> Iterator[str]:
-    """Yield, for each role, its name, its column titles, and a row for each of its workers."""
+    """Yield lines: for each role its name, the heads of its columns, and a row for each worker.
+
+    `ms_text` formats a latency in ns.
+    """
     for role in dict.fromkeys(worker.role for worker in workers):
         role_workers = [worker for worker in workers if worker.role == role]
-        columns = [column for column in _columns(role_workers, ms_text) if any(column[1:])]
+        columns = [column for column in _worker_columns(role_workers, ms_text) if any(column[1:])]
         yield f"{role} ({role_workers[0].pattern})"
         for cells in zip(*columns, strict=True):
             row = zip(cells, columns, strict=True)
-            yield "".join(_padded(cell, column[0]) for cell, column in row).rstrip()
+            yield "".join(_pad_cell(cell, column[0]) for cell, column in row).rstrip()
 
 
-def _padded(cell: str, head: str) -> str:
-    return cell.rjust(max(len(head) + 2, _LEAST_CELLS) if head else 2)
+def _pad_cell(cell: str, head: str) -> str:
+    return cell.rjust(max(len(head) + 2, _MIN_CELLS) if head else 2)
 
 
-def _columns(
+def _worker_columns(
     role_workers: Sequence[WorkerResult], ms_text: Callable[[float | None], str]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield head and cells of each column; a column without any text is left out."""
+    """Yield the head and the cells of each column of a role's workers; empty cells are "".
+
+    `ms_text` formats a latency in ns.
+    """
     yield ("", *(str(worker.worker_id) for worker in role_workers))
-    for head, name in _AMOUNTS:
-        yield (head, *_worker_amounts([worker.counts for worker in role_workers], name))
+    for head, name in _COUNT_COLUMNS:
+        yield (head, *_count_cells([worker.counts for worker in role_workers], name))
     counts = [worker.counts.sent_msgs or worker.counts.received_msgs for worker in role_workers]
     total = sum(counts) if len(role_workers) > 1 else 0
     yield ("share", *(f"{count / total:.0%}" if total else "" for count in counts))
     yield ("msgs/s", *(rate_text(worker.rate_per_s) for worker in role_workers))
-    timed_by = next(
+    latency_name = next(
         (worker.latency for worker in role_workers if worker.latency is not None), None
     )
     timed_workers = [
-        worker if timed_by and worker.latency == timed_by else None for worker in role_workers
+        worker if latency_name and worker.latency == latency_name else None
+        for worker in role_workers
     ]
     yield (
-        f"{timed_by} p50",
+        f"{latency_name} p50",
         *(ms_text(worker.p50_ns) if worker else "" for worker in timed_workers),
     )
     yield ("p99 ms", *(ms_text(worker.p99_ns) if worker else "" for worker in timed_workers))
-    max_in_flight = [worker.most_in_flight_msgs for worker in role_workers]
-    yield ("in flight", *("" if msgs is None else count_text(msgs) for msgs in max_in_flight))
-    cpu = [worker.cpu_ratio for worker in role_workers]
-    yield ("CPU", *(UNKNOWN if ratio is None else f"{ratio:.0%}" for ratio in cpu))
+    max_in_flight_by_worker = [worker.most_in_flight_msgs for worker in role_workers]
+    yield (
+        "in flight",
+        *("" if msgs is None else count_text(msgs) for msgs in max_in_flight_by_worker),
+    )
+    cpu_ratios = [worker.cpu_ratio for worker in role_workers]
+    yield ("CPU", *(UNKNOWN if ratio is None else f"{ratio:.0%}" for ratio in cpu_ratios))
     yield ("ended", *("" if worker.ended == "done" else worker.ended for worker in role_workers))
 
 
-def _worker_amounts(counts: Sequence[Counts], name: str) -> list[str]:
+def _count_cells(counts: Sequence[Counts], name: str) -> list[str]:
     amounts: list[int] = [getattr(count, name) for count in counts]
     return [count_text(amount) if any(amounts) else "" for amount in amounts]

@@ -1,4 +1,4 @@
-"""One run of a benchmark: assets created, workers started, watched, counted and ended.
+"""One run of a benchmark: creates assets, starts workers, counts their messages, and cleans up.
 
-Import `controller`.
+`controller` has its entry point.
 """

@@ -1,6 +1,4 @@
-"""The assets of a run on the server: its stream and consumers, created before and deleted after
-it.
-"""
+"""Creates the streams and consumers of a run, reads them during it, and deletes them after it."""
 
 from __future__ import annotations
 
@@ -12,23 +10,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from natstui.bench.job.job import consumer_description, remove, sent_subject
+from natstui.bench.job.job import consumer_description, delete_asset, sent_subject
 from natstui.bench.job.protocol import CreatedStream
-from natstui.bench.result.accounting import ConsumerFigures, owed_msgs, read_figures
+from natstui.bench.result.accounting import ConsumerFigures, decode_figures, deliverable_msgs
 from natstui.errors import (
+    ActionRefused,
     Conflict,
     JetStreamUnavailable,
     NotFound,
     PermissionDenied,
-    Refused,
     RequestFailed,
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import (
-    bucket_changes,
     check_ack_consumer,
     check_domain,
-    effects_of,
+    describe_bucket_changes,
+    describe_side_effects,
 )
 from natstui.jetstream.connection.subject_counts import SubjectCounts, read_subject_counts
 from natstui.jetstream.connection.times import time_us
@@ -43,7 +41,7 @@ from natstui.model.assets.limits_loss import (
     rolled_up_filters,
     stored_filters,
 )
-from natstui.model.assets.rules import newer_server
+from natstui.model.assets.rules import newer_server_text
 from natstui.model.assets.stream_fields import STREAM_FIELD
 from natstui.model.assets.subjects import overlap
 from natstui.model.bench.plan import (
@@ -53,11 +51,11 @@ from natstui.model.bench.plan import (
     Role,
     StreamPlan,
 )
-from natstui.units import are, counted
+from natstui.units import counted, is_or_are
 
 _NAME_IN_USE = 10058
-_KEPT = StreamPlan("", keep=True)
-_IDLE_CONSUMER_S = 60
+_KEPT_STREAM = StreamPlan("", keep=True)
+_INACTIVE_THRESHOLD_S = 60
 """Inactive threshold of consumers: the server deletes them even if natstui is killed."""
 
 
@@ -68,16 +66,16 @@ class RunTarget:
     name: str
     """The name to type, if the run must be confirmed."""
     loses: str | None = None
-    """Messages of others that it deletes for good: acked ones, or those removed by limits."""
+    """A text about messages of others that it removes: acked ones, or those beyond limits."""
     streams: tuple[str, ...] = ()
-    """The existing streams that store its messages, or that it reads."""
+    """The names of the existing streams that store its messages, or that it reads."""
     consumer: str | None = None
-    """The first existing consumer."""
+    """The name of the first existing consumer that it reads from."""
     stream_created_at_us: int | None = None
     created_at_us: int | None = None
-    """Creation time of the consumers that it reads from, else of the stream."""
+    """Creation time (UTC µs) of the newest consumer that it reads from, else of a stream."""
     notes: tuple[str, ...] = ()
-    """What could not be read of what it takes from others."""
+    """Sentences about losses of others that could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,31 +83,31 @@ class PublishedRemoval:
     """The messages of others that publishing to a stream removes."""
 
     present_msgs: int = 0
-    """Messages that the stream has now, at most."""
-    later_ones: bool = False
-    """Whether those that others publish until the run ends may be removed, too."""
+    """Number of messages that the stream has now and that may be removed, at most."""
+    includes_later_msgs: bool = False
+    """Whether messages that others publish until the run ends may be removed, too."""
 
     def text(self, stream: str) -> str:
-        """Return the clause about them, "" if there are none."""
+        """Return a clause about the removed messages of `stream`; "" if there are none."""
         if self.present_msgs:
             messages_text = counted(f"{self.present_msgs:,}", "message")
             return (
-                f"up to {messages_text} of {stream} {are(self.present_msgs)} removed, and those "
-                "that others publish until the run ends"
+                f"up to {messages_text} of {stream} {is_or_are(self.present_msgs)} removed, and "
+                "those that others publish until the run ends"
             )
-        if self.later_ones:
+        if self.includes_later_msgs:
             return f"messages of {stream} that others publish until the run ends may be removed"
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class _StoringStream:
-    """A stream that stores messages of a run, as it was at the check."""
+    """An existing stream that stores messages of the run, as it was when the run was checked."""
 
     info: Mapping[str, Any]
-    """Its STREAM.INFO."""
+    """The reply to STREAM.INFO."""
     senders: tuple[Role, ...]
-    present: SubjectCounts
+    subject_counts: SubjectCounts
 
 
 @dataclass(slots=True)
@@ -120,63 +118,69 @@ class RunAssets:
     plan: BenchmarkPlan
     run_id: str
     runs_count: int = 1
-    """How often the run is repeated: what is removed is counted for all of them."""
+    """How many repetitions the run has: removed messages are counted for all of them."""
     keeps_none: bool = False
-    """Whether the stream keeps nothing: interest retention, and no consumer."""
+    """Whether the stream keeps no messages: it has interest retention and no consumer."""
     epoch_ns: int = field(default_factory=time.monotonic_ns)
-    """A time before the first message is due."""
+    """A time (CLOCK_MONOTONIC) before the first message is due."""
     first_seq: int = 1
     """Sequence of the first message stored by this run."""
     oldest_seq: int = 1
     """First sequence of the stream before the run."""
     waiting_msgs: int = 0
-    """Messages in the stream before the run."""
+    """Number of messages in the stream before the run."""
     consumers: dict[str, str] = field(default_factory=dict)
     """Role → name of the consumer that its workers share."""
-    begun: dict[str, ConsumerFigures] = field(default_factory=dict)
-    """Role → the figures of that consumer before the run."""
+    start_figures: dict[str, ConsumerFigures] = field(default_factory=dict)
+    """Role → the figures of its shared consumer before the run."""
     own_consumers: list[str] = field(default_factory=list)
-    created: dict[str, CreatedStream] = field(default_factory=dict)
+    """Names of the consumers that the run created."""
+    created_streams: dict[str, CreatedStream] = field(default_factory=dict)
     """The streams that the run created, by name."""
     _in_memory: bool = True
-    _storing: list[_StoringStream] = field(default_factory=list)
-    _largest: dict[str, Role] = field(default_factory=dict)
-    """Role → the same with its largest payload so far."""
+    _checked_streams: list[_StoringStream] = field(default_factory=list)
+    _largest_senders: dict[str, Role] = field(default_factory=dict)
+    """Name of a role → the role with its largest payload so far."""
     _created_at_us: dict[str, int] = field(default_factory=dict)
-    """Creation times of the stream and of the shared consumers when they were read first, by API
-    verb."""
+    """API verb that reads the stream or a shared consumer → creation time (UTC µs) in the first
+    reply.
+    """
 
     @property
     def stream(self) -> str | None:
-        """The stream's name on the server: a bucket has a prefix."""
+        """Return the name of the stream on the server; that of a bucket has a prefix."""
         stream = self.plan.stream
         return None if stream is None else stream_name(stream)
 
     @property
     def responses(self) -> str | None:
-        """Return the name of the stream for responses."""
+        """Return the name of the stream for responses; None without one."""
         return None if self.plan.responses is None else self.plan.responses.name
 
-    def cleanup(self) -> tuple[str, ...]:
-        """Return the API verbs that delete everything the run created."""
-        is_made = self.responses in self.created
-        second = is_made and not (self.plan.responses or _KEPT).keep
+    def cleanup_verbs(self) -> tuple[str, ...]:
+        """Return the API verbs that delete the streams and consumers that the run created."""
+        has_responses = self.responses in self.created_streams
+        deletes_responses = has_responses and not (self.plan.responses or _KEPT_STREAM).keep
         return (
-            *self._cleanup_of_stream(),
-            *((f"STREAM.DELETE.{self.responses}",) if second else ()),
+            *self._stream_cleanup_verbs(),
+            *((f"STREAM.DELETE.{self.responses}",) if deletes_responses else ()),
         )
 
     @property
     def _removes_stream(self) -> bool:
-        return self.stream in self.created and not (self.plan.stream or _KEPT).keep
+        return self.stream in self.created_streams and not (self.plan.stream or _KEPT_STREAM).keep
 
-    def _cleanup_of_stream(self) -> tuple[str, ...]:
+    def _stream_cleanup_verbs(self) -> tuple[str, ...]:
         if self._removes_stream:
             return (f"STREAM.DELETE.{self.stream}",)
         return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in self.own_consumers)
 
-    async def build(self) -> None:
-        """Create the assets; raises RequestFailed when the server refuses."""
+    async def create(self) -> None:
+        """Create the streams and consumers, and read their state before the run.
+
+        Raises ActionRefused if a stream exists or the server is too old, and RequestFailed if the
+        server refuses.
+        """
         stream = self.plan.stream
         if stream is None:
             return
@@ -185,28 +189,28 @@ class RunAssets:
             await self._create_stream(stream)
         if self.plan.responses is not None:
             await self._create_stream(self.plan.responses)
-        info = await self._ask_same(f"STREAM.INFO.{self.stream}")
+        info = await self._request_same(f"STREAM.INFO.{self.stream}")
         await self._check_keys(stream, info)
         self.first_seq = info["state"]["last_seq"] + 1
         self.oldest_seq = max(info["state"]["first_seq"], 1)
         self.waiting_msgs = info["state"]["messages"]
-        # A consumer of stored messages shall survive what they survive.
+        # A consumer of stored messages must survive what they survive.
         self._in_memory = info["config"]["storage"] == "memory"
         for role in self.plan.roles:
             if role.traits.has_shared_consumer:
-                await self._make_consumer(role)
-        self.begun = await self.figures()
+                await self._create_consumer(role)
+        self.start_figures = await self.read_figures()
         self.keeps_none = (
             info["config"]["retention"] == "interest"
             and not info["state"]["consumer_count"]
             and not self.own_consumers
         )
 
-    async def target(self) -> RunTarget:
+    async def find_target(self) -> RunTarget:
         """Return the existing assets that the run publishes to or consumes from.
 
-        Raises Refused if its messages would be requests to the server, or they or its acks would
-        be taken in another domain as well.
+        Raises ActionRefused if its messages would be requests to the server, or if its messages or
+        acks would also reach another domain.
         """
         self._check_subjects()
         stream = self.plan.stream
@@ -215,44 +219,48 @@ class RunAssets:
         senders = [role for role in self.plan.roles if role.traits.sends]
         for role in senders:
             await check_domain(self.client, sent_subject(role))
-        lines, notes = await self._listening_losses()
+        losses, notes = await self._subscription_losses()
         created_at_us = dict[str, int]()
         stored_by = {role.name: await self._storing_streams(role) for role in senders}
         for role in senders:
-            lines += await self._unnamed_losses(role, stored_by[role.name])
+            losses += await self._side_effect_losses(role, stored_by[role.name])
         streams |= dict.fromkeys(name for names in stored_by.values() for name in names or ())
         consumers = await self._consumers_to_read(existing)
-        readers = [role for role in self.plan.roles if role.traits.has_shared_consumer]
-        if any(role.acks != "none" for role in readers):
+        shared_consumer_roles = [
+            role for role in self.plan.roles if role.traits.has_shared_consumer
+        ]
+        if any(role.acks != "none" for role in shared_consumer_roles):
             for consumer in consumers:
                 await check_ack_consumer(self.client, str(existing), consumer)
         for name in streams:
             own_senders = [role for role in senders if name in (stored_by[role.name] or ())]
             try:
-                info = await self._ask(f"STREAM.INFO.{name}")
+                info = await self._request(f"STREAM.INFO.{name}")
                 if stream is not None and name == existing:
                     await self._check_keys(stream, info)
-                present = await self._present(info, own_senders)
+                subject_counts = await self._read_subject_counts(info, own_senders)
             except PermissionDenied:
                 if name == existing:
                     raise
-                lines.append(
+                losses.append(
                     f"messages of {name} may be removed: you have no permission to read its limits"
                 )
                 continue
             created_at_us[name] = time_us(info["created"])
-            self._storing.append(_StoringStream(info, tuple(own_senders), present))
-            most_msgs = self._most_msgs(own_senders, {})
-            lines += filter(None, [published_loss(info, own_senders, present, most_msgs)])
+            self._checked_streams.append(_StoringStream(info, tuple(own_senders), subject_counts))
+            max_msgs_by_role = self._max_msgs_by_role(own_senders, {})
+            losses += filter(
+                None, [published_loss(info, own_senders, subject_counts, max_msgs_by_role)]
+            )
             if name == existing:
-                lines += await self._consumer_losses(name, consumers)
-                lines += await self._own_consumer_losses(name, info)
+                losses += await self._consumer_losses(name, consumers)
+                losses += await self._own_consumer_losses(name, info)
         # Of several the newest: another one in the place of any is newer.
         times_us = [time_us(info["created"]) for info in consumers.values()]
         times_us = times_us or list(created_at_us.values())
         return RunTarget(
-            self._name_to_type(tuple(consumers), tuple(streams), is_loss=bool(lines)),
-            " and ".join(dict.fromkeys(lines)) or None,
+            self._name_to_type(tuple(consumers), tuple(streams), is_loss=bool(losses)),
+            " and ".join(dict.fromkeys(losses)) or None,
             tuple(streams),
             next(iter(consumers), None),
             created_at_us.get(existing or next(iter(streams), "")),
@@ -261,51 +269,60 @@ class RunAssets:
         )
 
     def check_change(self, senders: Iterable[Role], added_counts: Mapping[str, int]) -> None:
-        """Raise Refused if a change of the run would remove more messages of others than was said
-        before it.
+        """Raise ActionRefused if a change would remove more messages of others than was confirmed.
 
-        `senders` are the sending roles with their payload; `added_counts` are the workers that
+        `senders` are the sending roles with their payloads; `added_counts` are the workers that
         were added by hand, by role.
         """
         # What was sent before a change may be larger.
         largest = {
-            role.name: max(role, self._largest.get(role.name, role), key=_message_bytes)
+            role.name: max(role, self._largest_senders.get(role.name, role), key=_message_bytes)
             for role in senders
         }
-        for stream in self._storing:
+        for stream in self._checked_streams:
             now_senders = [largest.get(role.name, role) for role in stream.senders]
-            most_msgs = self._most_msgs(stream.senders, {})
-            before = published_removal(stream.info, stream.senders, stream.present, most_msgs)
-            most_msgs = self._most_msgs(stream.senders, added_counts)
-            after = published_removal(stream.info, now_senders, stream.present, most_msgs)
-            if after.present_msgs > before.present_msgs or after.later_ones > before.later_ones:
-                raise Refused(
+            max_msgs_by_role = self._max_msgs_by_role(stream.senders, {})
+            before = published_removal(
+                stream.info, stream.senders, stream.subject_counts, max_msgs_by_role
+            )
+            max_msgs_by_role = self._max_msgs_by_role(stream.senders, added_counts)
+            after = published_removal(
+                stream.info, now_senders, stream.subject_counts, max_msgs_by_role
+            )
+            if (
+                after.present_msgs > before.present_msgs
+                or after.includes_later_msgs > before.includes_later_msgs
+            ):
+                raise ActionRefused(
                     f"with this change {after.text(stream.info['config']['name'])}: start a new "
-                    "run, which asks before"
+                    "run, which must be confirmed before"
                 )
-        self._largest |= largest
+        self._largest_senders |= largest
 
-    def _most_msgs(
+    def _max_msgs_by_role(
         self, senders: Iterable[Role], added_counts: Mapping[str, int]
     ) -> dict[str, int] | None:
-        """Return the most messages that each role sends in all repetitions; None without a number
-        of messages.
+        """Return the maximum of messages that each role sends in all repetitions, by role.
+
+        None if a role has no number of messages.
         """
-        most_msgs = dict[str, int]()
+        max_msgs_by_role = dict[str, int]()
         for role in senders:
             if role.total_msgs is None:
                 return None
             added_msgs = added_counts.get(role.name, 0) * (role.total_msgs // role.workers_count)
-            most_msgs[role.name] = most_sent_msgs(self.plan, role) * self.runs_count + added_msgs
-        return most_msgs
+            max_msgs_by_role[role.name] = (
+                max_sent_msgs(self.plan, role) * self.runs_count + added_msgs
+            )
+        return max_msgs_by_role
 
     def _check_subjects(self) -> None:
         for role in self.plan.roles:
-            if not role.traits.sends and not role.traits.answers:
+            if not role.traits.sends and not role.traits.replies:
                 continue
             server_subjects = (f"{self.client.prefix}.>", "$JS.>", "$SYS.>")
             if any(overlap(sent_subject(role), subject) for subject in server_subjects):
-                raise Refused(
+                raise ActionRefused(
                     f"{role.subject} is for requests to the server: a benchmark cannot use it"
                 )
 
@@ -321,20 +338,22 @@ class RunAssets:
         return next(iter((*consumers, *(streams if is_loss else ()))), role_subject)
 
     async def _consumers_to_read(self, stream: str | None) -> dict[str, dict[str, Any]]:
-        """Return the INFO of an existing stream's consumers that the run reads from."""
+        """Return the CONSUMER.INFO of the existing consumers that the run reads from, by name."""
         if stream is None:
             return {}
         roles = [role for role in self.plan.roles if role.traits.has_shared_consumer]
         names = dict.fromkeys(role.consumer for role in roles if role.consumer is not None)
-        return {name: await self._ask(f"CONSUMER.INFO.{stream}.{name}") for name in names}
+        return {name: await self._request(f"CONSUMER.INFO.{stream}.{name}") for name in names}
 
-    async def _listening_losses(self) -> tuple[list[str], list[str]]:
-        """Return a clause for the push consumers without a listener whose messages its
-        subscribers would receive, and a note where these are not known.
+    async def _subscription_losses(self) -> tuple[list[str], list[str]]:
+        """Return the losses of push consumers to the run's subscribers, and notes.
+
+        A loss is a clause about push consumers without a subscriber, whose messages the run would
+        receive. A note reports that they could not be read.
         """
         subjects_by_queue: dict[str, list[str]] = {}
         for role in self.plan.roles:
-            if (role.traits.receives and not role.traits.consumes) or role.traits.answers:
+            if (role.traits.receives and not role.traits.consumes) or role.traits.replies:
                 queue = subscribed_queue(role, self.run_id)
                 subjects_by_queue.setdefault(queue, []).append(sent_subject(role))
         losses: list[str | None] = []
@@ -342,20 +361,21 @@ class RunAssets:
             try:
                 losses.append(await listening_loss(self.client, subjects, queue))
             except RequestFailed as error:
-                return [], [f"not known whether this takes messages of push consumers: {error}"]
+                return [], [f"unknown whether push consumers lose messages: {error}"]
         return list(filter(None, losses)), []
 
     async def _consumer_losses(
         self, stream: str, consumers: dict[str, dict[str, Any]]
     ) -> list[str]:
-        """Return a clause for each existing consumer whose messages are taken for good: acked, or
-        delivered for the last time.
+        """Return a clause for each existing consumer that loses messages to the run.
+
+        They are acked, or delivered for the last time.
         """
         losses: list[str | None] = []
         for name, info in consumers.items():
             count = info.get("num_pending", 0) + info.get("num_ack_pending", 0)
             if any(role.consumer == name and role.acks != "none" for role in self.plan.roles):
-                losses.append(_taken_text(count, f"consumer {name}", "acknowledged"))
+                losses.append(_consumed_text(count, f"consumer {name}", "acknowledged"))
                 continue
             # Without acks nothing is known to be processed: ack policy none is the loss then.
             acks = None if info["config"].get("ack_policy") == "none" else False
@@ -363,29 +383,31 @@ class RunAssets:
         return list(filter(None, losses))
 
     async def _own_consumer_losses(self, stream: str, info: dict[str, Any]) -> list[str]:
-        """Return a clause for the messages that consumers of the run's own remove; `info` is the
-        STREAM.INFO.
+        """Return a clause about the messages that consumers created by the run remove, if any.
+
+        `info` is the reply to STREAM.INFO.
         """
         roles = [role for role in self.plan.roles if role.traits.consumes]
         if all(role.consumer is not None for role in roles):
             return []
-        held_msgs, retention = info["state"]["messages"], info["config"]["retention"]
+        stored_msgs, retention = info["state"]["messages"], info["config"]["retention"]
         if retention == "workqueue":
-            return [_taken_text(held_msgs, stream, "consumed")]
-        if retention != "interest" or not held_msgs:
+            return [_consumed_text(stored_msgs, stream, "consumed")]
+        if retention != "interest" or not stored_msgs:
             return []
-        unneeded_msgs = held_msgs - await self._needed_msgs(stream)
+        unneeded_msgs = stored_msgs - await self._needed_msgs(stream)
         if unneeded_msgs <= 0:
             return []
         messages_text = counted(f"{unneeded_msgs:,}", "message")
         return [
             f"up to {messages_text} of {stream} that no other consumer needs "
-            f"{are(unneeded_msgs)} removed"
+            f"{is_or_are(unneeded_msgs)} removed"
         ]
 
     async def _needed_msgs(self, stream: str) -> int:
-        """Return how many messages one of the present consumers still needs, at least; 0 if that
-        may not be read.
+        """Return the largest number of messages that one existing consumer has not acked.
+
+        0 without permission to list the consumers.
         """
         needed_msgs = 0
         try:
@@ -396,17 +418,18 @@ class RunAssets:
             return 0
         return needed_msgs
 
-    async def _unnamed_losses(self, role: Role, streams: tuple[str, ...] | None) -> list[str]:
-        """Return a clause for the keys and objects that a role's messages change, or that it is
-        unknown what they remove.
+    async def _side_effect_losses(self, role: Role, streams: tuple[str, ...] | None) -> list[str]:
+        """Return a clause about the keys and objects that a role's messages change, if any.
+
+        If `streams`, which store the messages, is None, the clause states that they are unknown.
         """
-        effects = await effects_of(self.client, destinations_of(role.payload.headers))
+        effects = await describe_side_effects(self.client, destinations_of(role.payload.headers))
         if effects is not None:
             return [effects]
         is_bucket = self.plan.stream is not None and self.plan.stream.history_count is not None
         # What puts keys is meant for them.
         if streams != () and not is_bucket:
-            changes = await bucket_changes(self.client, [sent_subject(role)])
+            changes = await describe_bucket_changes(self.client, [sent_subject(role)])
             if changes is not None:
                 return [changes]
         if streams is not None:
@@ -417,8 +440,9 @@ class RunAssets:
         ]
 
     async def _storing_streams(self, role: Role) -> tuple[str, ...] | None:
-        """Return the streams that store a role's messages; empty without JetStream, None for a
-        user who may not ask.
+        """Return the names of the streams that store a role's messages.
+
+        Empty without JetStream, None without the permission to request them.
         """
         try:
             reply = await self.client.request("STREAM.NAMES", {"subject": sent_subject(role)})
@@ -428,10 +452,12 @@ class RunAssets:
             return None
         return tuple(json.loads(reply).get("streams") or ())
 
-    async def _present(self, info: Mapping[str, Any], senders: list[Role]) -> SubjectCounts:
-        """Return the messages of a stream by subject, for what is published to it.
+    async def _read_subject_counts(
+        self, info: Mapping[str, Any], senders: list[Role]
+    ) -> SubjectCounts:
+        """Return the numbers of messages of a stream by the subjects that `senders` publish to.
 
-        `info` is its STREAM.INFO.
+        `info` is the reply to STREAM.INFO.
         """
         config = info["config"]
         pages = [
@@ -442,19 +468,21 @@ class RunAssets:
         return SubjectCounts(msgs, sum(page.left_count for page in pages))
 
     async def remove(self, own_msgs: Mapping[str, int]) -> tuple[str, ...]:
-        """Delete the created assets, and return those that were kept; ignores deleted ones.
+        """Delete the assets that the run created; return a sentence for each that is kept.
 
-        `own_msgs` are the messages that its workers have published, by stream: a stream with more
-        has messages of others.
+        A stream with more messages than `own_msgs`, which the workers have published, by stream,
+        is kept: it has messages of others.
         """
         kept_assets = list[str]()
-        for verb in (*self.cleanup(), *await self._left_behind()):
+        for verb in (*self.cleanup_verbs(), *await self._leftover_verbs()):
             with contextlib.suppress(NotFound):
-                kept_assets.append(await remove(self.client, verb, self.created, own_msgs))
+                kept_assets.append(
+                    await delete_asset(self.client, verb, self.created_streams, own_msgs)
+                )
         return tuple(filter(None, kept_assets))
 
-    async def _left_behind(self) -> tuple[str, ...]:
-        """Return the verbs that delete consumers created by killed workers."""
+    async def _leftover_verbs(self) -> tuple[str, ...]:
+        """Return the API verbs that delete the consumers that killed workers left."""
         if self.stream is None or self._removes_stream:
             return ()
         names: list[str] = []
@@ -466,60 +494,66 @@ class RunAssets:
             ]
         return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in names)
 
-    async def stored_msgs(self) -> int | None:
-        """Return how many messages the stream stored since the start of the run.
+    async def read_stored_msgs(self) -> int | None:
+        """Return how many messages the stream stored since the start of the run; None without one.
 
-        Raises Conflict for a stream that was recreated meanwhile.
+        Raises Conflict if the stream was recreated meanwhile.
         """
         if self.stream is None:
             return None
-        info = await self._ask_same(f"STREAM.INFO.{self.stream}")
+        info = await self._request_same(f"STREAM.INFO.{self.stream}")
         last_seq: int = info["state"]["last_seq"]
         return max(last_seq + 1 - self.first_seq, 0)
 
-    async def dropped_msgs(self) -> int:
-        """Return how many messages the stream has dropped; raises Conflict as `stored_msgs`."""
-        state = (await self._ask_same(f"STREAM.INFO.{self.stream}"))["state"]
-        ever: int = state["last_seq"] + 1 - self.first_seq + self.waiting_msgs
-        messages: int = state["messages"]
-        return ever - messages
+    async def read_dropped_msgs(self) -> int:
+        """Return how many messages the stream has removed, including those from before the run.
 
-    async def pending(self) -> tuple[int, int] | None:
-        """Return (not delivered, not acked) of the shared consumers; None without any."""
+        Raises Conflict if the stream was recreated meanwhile.
+        """
+        state = (await self._request_same(f"STREAM.INFO.{self.stream}"))["state"]
+        ever_stored_msgs: int = state["last_seq"] + 1 - self.first_seq + self.waiting_msgs
+        messages: int = state["messages"]
+        return ever_stored_msgs - messages
+
+    async def read_pending(self) -> tuple[int, int] | None:
+        """Return the sums of pending and ack pending of the shared consumers; None without one."""
         if not self.consumers:
             return None
-        figures = (await self.figures()).values()
+        figures = (await self.read_figures()).values()
         return sum(consumer.pending_msgs for consumer in figures), sum(
             consumer.ack_pending_msgs for consumer in figures
         )
 
-    async def figures(self) -> dict[str, ConsumerFigures]:
+    async def read_figures(self) -> dict[str, ConsumerFigures]:
         """Return the current figures of the shared consumers, by role.
 
-        Raises Conflict for one that was recreated meanwhile.
+        Raises Conflict if one was recreated meanwhile.
         """
         return {
-            role: read_figures(await self._ask_same(f"CONSUMER.INFO.{self.stream}.{name}"))
+            role: decode_figures(await self._request_same(f"CONSUMER.INFO.{self.stream}.{name}"))
             for role, name in self.consumers.items()
         }
 
-    def owed_msgs(self, role: Role, stored_msgs: int | None) -> int | None:
-        """Return how many messages the readers of a role should receive; None if unknown."""
-        if role.name in self.begun:
-            return owed_msgs(self.begun[role.name], stored_msgs)
+    def deliverable_msgs(self, role: Role, stored_msgs: int | None) -> int | None:
+        """Return how many messages the workers of a role should receive; None if unknown.
+
+        `stored_msgs` are the messages stored during the run.
+        """
+        if role.name in self.start_figures:
+            return deliverable_msgs(self.start_figures[role.name], stored_msgs)
         return None if stored_msgs is None else stored_msgs + self.waiting_msgs
 
     def _refuse_newer_patterns(self) -> None:
-        """Raise Refused for a pattern whose stream this server does not support."""
+        """Raise ActionRefused for a pattern that needs a newer server."""
         for role in self.plan.roles:
             switch = role.traits.stream_switch
-            if switch is not None and not _knows(self.client.api_level, switch):
-                raise Refused(f"{role.pattern}: {newer_server(STREAM_FIELD[switch])}")
+            if switch is not None and not _supports(self.client.api_level, switch):
+                raise ActionRefused(f"{role.pattern}: {newer_server_text(STREAM_FIELD[switch])}")
 
     async def _create_stream(self, stream: StreamPlan) -> None:
-        """Create the run's own stream: a second run must not use it, nor delete it."""
+        """Create a stream of the run; raises ActionRefused if one of this name exists."""
         name = stream_name(stream)
-        # Without the run in it, the server would take it for the stream that is there already.
+        # Without the run in it, the server would accept an equal stream that exists already.
         config = stream_config(stream, self.client.api_level)
         config["metadata"] = {"natstui_run": self.run_id}
         try:
@@ -527,17 +561,19 @@ class RunAssets:
         except RequestFailed as error:
             if error.err_code != _NAME_IN_USE:
                 raise
-            raise Refused(
+            raise ActionRefused(
                 f"stream {name} exists, and a benchmark removes what it creates: name another with"
                 f" --stream, or work on {name} (--stream {name} without --create, or create ="
                 " false in a scenario)"
             ) from error
-        self.created[name] = CreatedStream(
+        self.created_streams[name] = CreatedStream(
             json.loads(reply).get("created", ""), tuple(config["subjects"])
         )
 
     async def _check_keys(self, bucket: StreamPlan, info: dict[str, Any]) -> None:
-        """Raise Refused if the run would overwrite keys of a bucket that no benchmark created."""
+        """Raise ActionRefused if the run would overwrite keys of a bucket that no benchmark
+        created.
+        """
         if bucket.history_count is None or info["config"].get("description") == BENCHMARK_STREAM:
             return
         for role in self.plan.roles:
@@ -548,14 +584,14 @@ class RunAssets:
             keys = json.loads(reply)["state"].get("subjects")
             if keys:
                 key = min(keys).removeprefix(f"$KV.{bucket.name}.")
-                raise Refused(
+                raise ActionRefused(
                     f"bucket {bucket.name} has keys that this benchmark would overwrite, such as"
                     f" {key}: name another with --bucket, or none"
                 )
 
-    async def _make_consumer(self, role: Role) -> None:
+    async def _create_consumer(self, role: Role) -> None:
         if role.consumer is not None:
-            await self._ask(f"CONSUMER.INFO.{self.stream}.{role.consumer}")
+            await self._request(f"CONSUMER.INFO.{self.stream}.{role.consumer}")
             self.consumers[role.name] = role.consumer
             return
         name = f"natstui-{self.run_id}-{role.name}"
@@ -565,13 +601,13 @@ class RunAssets:
         self.own_consumers.append(name)
         self.consumers[role.name] = name
 
-    async def _ask(self, verb: str) -> dict[str, Any]:
+    async def _request(self, verb: str) -> dict[str, Any]:
         reply: dict[str, Any] = json.loads(await self.client.request(verb))
         return reply
 
-    async def _ask_same(self, verb: str) -> dict[str, Any]:
-        """Return the INFO of a stream or consumer; raises Conflict if it is another one now."""
-        info = await self._ask(verb)
+    async def _request_same(self, verb: str) -> dict[str, Any]:
+        """Return the INFO of a stream or consumer; raises Conflict if it was recreated."""
+        info = await self._request(verb)
         created_at_us = time_us(info["created"])
         if self._created_at_us.setdefault(verb, created_at_us) != created_at_us:
             is_consumer = verb.startswith("CONSUMER.")
@@ -587,14 +623,14 @@ def stream_name(stream: StreamPlan) -> str:
     return stream.name if stream.history_count is None else f"KV_{stream.name}"
 
 
-def _knows(api_level: int | None, switch: str) -> bool:
-    return api_level is None or STREAM_FIELD[switch].api_level_count <= api_level
+def _supports(api_level: int | None, field_name: str) -> bool:
+    return api_level is None or STREAM_FIELD[field_name].api_level_count <= api_level
 
 
 def stream_config(stream: StreamPlan, api_level: int | None = None) -> dict[str, Any]:
     """Return the configuration of a stream or bucket that is created for a run.
 
-    Servers since 2.12 refuse a field that they do not know.
+    Fields newer than `api_level` are left out, because servers since 2.12 refuse unknown fields.
     """
     config: dict[str, Any] = {
         "name": stream_name(stream),
@@ -610,7 +646,7 @@ def stream_config(stream: StreamPlan, api_level: int | None = None) -> dict[str,
     }
     if stream.allow_batches:
         switches = ("allow_atomic", "allow_batched")
-        config |= {switch: True for switch in switches if _knows(api_level, switch)}
+        config |= {switch: True for switch in switches if _supports(api_level, switch)}
     if stream.duplicate_window_s is not None:
         config["duplicate_window"] = round(stream.duplicate_window_s * 1e9)
     if stream.history_count is not None:
@@ -632,7 +668,7 @@ def consumer_config(role: Role, name: str, deliver_subject: str) -> dict[str, An
         "durable_name": name,
         "ack_policy": acks,
         "deliver_policy": "all",
-        "inactive_threshold": _IDLE_CONSUMER_S * 10**9,
+        "inactive_threshold": _INACTIVE_THRESHOLD_S * 10**9,
     }
     if acks != "none":
         config["ack_wait"] = round(role.ack_wait_s * 1e9)
@@ -648,14 +684,14 @@ def consumer_config(role: Role, name: str, deliver_subject: str) -> dict[str, An
     return config
 
 
-def _taken_text(count: int, owner: str, action: str) -> str:
-    """Return the clause about messages that are taken from a consumer or stream for good."""
+def _consumed_text(count: int, owner: str, action: str) -> str:
+    """Return the clause about `count` messages of a consumer or stream that the run consumes."""
     if not count:
         return f"messages of {owner} that others publish until the run ends are {action}"
     messages_text = counted(f"{count:,}", "message")
     return (
-        f"up to {messages_text} of {owner} {are(count)} {action}, and those that others publish "
-        "until the run ends"
+        f"up to {messages_text} of {owner} {is_or_are(count)} {action}, and those that others "
+        "publish until the run ends"
     )
 
 
@@ -665,17 +701,17 @@ def new_run_id() -> str:
 
 
 def subscribed_queue(role: Role, run_id: str) -> str:
-    """Return the queue group in which a role's workers receive, empty without one.
+    """Return the queue group of a role's workers, "" without one.
 
-    Receivers of other runs share none with them.
+    That of receivers has the run's id, so that receivers of other runs are in another group.
     """
-    if role.traits.answers:
+    if role.traits.replies:
         return role.queue or SERVICE_QUEUE
     return f"{role.queue}-{run_id}" if role.queue is not None else ""
 
 
-def most_sent_msgs(plan: BenchmarkPlan, role: Role) -> int:
-    """Return how many messages a role sends in one run, with the workers that the plan adds."""
+def max_sent_msgs(plan: BenchmarkPlan, role: Role) -> int:
+    """Return the maximum of messages that a role sends in one run, with its added workers."""
     added_count = sum(fault.kind == "add" and fault.role == role.name for fault in plan.faults)
     total_msgs = role.total_msgs or 0
     return total_msgs + added_count * (total_msgs // role.workers_count)
@@ -684,45 +720,44 @@ def most_sent_msgs(plan: BenchmarkPlan, role: Role) -> int:
 def published_loss(
     info: Mapping[str, Any],
     senders: Sequence[Role],
-    present: SubjectCounts,
-    most_msgs: Mapping[str, int] | None,
+    subject_counts: SubjectCounts,
+    max_msgs_by_role: Mapping[str, int] | None,
 ) -> str | None:
     """Return the clause about messages of a stream that publishing to it removes, or None.
 
     The arguments are those of `published_removal`.
     """
-    removal = published_removal(info, senders, present, most_msgs)
+    removal = published_removal(info, senders, subject_counts, max_msgs_by_role)
     return removal.text(info["config"]["name"]) or None
 
 
 def published_removal(
     info: Mapping[str, Any],
     senders: Sequence[Role],
-    present: SubjectCounts,
-    most_msgs: Mapping[str, int] | None,
+    subject_counts: SubjectCounts,
+    max_msgs_by_role: Mapping[str, int] | None,
 ) -> PublishedRemoval:
     """Return the messages of a stream that publishing to it removes.
 
-    `info` is its STREAM.INFO; `present` has the subjects that are published to, or some of them;
-    `most_msgs` are the most messages of each role, None without a number of messages. Limits
-    remove the oldest messages, and a roll-up those before it. A stream that a benchmark created
-    has nothing to lose.
+    `info` is the reply to STREAM.INFO; `subject_counts` has the subjects that are published to, or
+    some of them; `max_msgs_by_role` is None without a number of messages. Limits remove the oldest
+    messages, and a roll-up those before it. A stream that a benchmark created loses none.
     """
     config, state = info["config"], info["state"]
     if config.get("description") == BENCHMARK_STREAM:
         return PublishedRemoval()
     # Without a number of messages it ends by time, and reaches any limit.
-    msgs = None if most_msgs is None else sum(most_msgs.values())
+    msgs = None if max_msgs_by_role is None else sum(max_msgs_by_role.values())
     stored_bytes = sum(
-        (most_msgs or {}).get(role.name, 0) * _message_bytes(role) for role in senders
+        (max_msgs_by_role or {}).get(role.name, 0) * _message_bytes(role) for role in senders
     )
-    limited_stream = LimitedStream(config, state, present.msgs, present.is_last)
+    limited_stream = LimitedStream(config, state, subject_counts.msgs, subject_counts.is_last)
     publishing = Publishing(msgs, stored_bytes)
     limited_msgs = limited_stream.removed(publishing).others_msgs
-    rolled_up_msgs = _rolled_up(config, state["messages"], senders, present)
+    rolled_up_msgs = _count_rolled_up_msgs(config, state["messages"], senders, subject_counts)
     return PublishedRemoval(
         max(limited_msgs, rolled_up_msgs or 0),
-        rolled_up_msgs is not None or limited_stream.removes_later_ones(publishing),
+        rolled_up_msgs is not None or limited_stream.may_remove_later(publishing),
     )
 
 
@@ -732,13 +767,15 @@ def _message_bytes(role: Role) -> int:
     return max(payload.size_bytes, payload.size_max_bytes or 0) + headers_bytes + OVERHEAD_BYTES
 
 
-def _rolled_up(
+def _count_rolled_up_msgs(
     config: Mapping[str, Any],
     stored_msgs: int,
     senders: Sequence[Role],
-    present: SubjectCounts,
+    subject_counts: SubjectCounts,
 ) -> int | None:
-    """Return how many messages roll-ups remove; None if there is none."""
+    """Return the maximum of messages that roll-ups remove; None if no message has a roll-up
+    header.
+    """
     if not is_on(config, "allow_rollup_hdrs") and not is_on(config, "allow_msg_schedules"):
         return None
     filters = {
@@ -748,6 +785,6 @@ def _rolled_up(
     }
     if not filters:
         return None
-    if not present.is_last or not filters <= {sent_subject(role) for role in senders}:
+    if not subject_counts.is_last or not filters <= {sent_subject(role) for role in senders}:
         return stored_msgs
-    return sum(present.msgs.values())
+    return sum(subject_counts.msgs.values())

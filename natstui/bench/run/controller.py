@@ -1,4 +1,4 @@
-"""One run of a benchmark: workers started together, watched, counted and ended."""
+"""Runs one benchmark: starts the workers together, reads their reports, and sums up the result."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from natstui.bench.job.content import check_fits, payload_place
-from natstui.bench.job.protocol import Go, NewPayload, Pause, Rate, Resume, Stop
+from natstui.bench.job.content import check_fits, payload_stamp_layout
+from natstui.bench.job.protocol import (
+    PauseCommand,
+    PayloadChange,
+    RateChange,
+    ResumeCommand,
+    StartCommand,
+    StopCommand,
+)
 from natstui.bench.job.schedule import segment_at
 from natstui.bench.plan.check import plan_errors, with_file_size
-from natstui.bench.result.accounting import ConsumerSpan, WorkerBook
-from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
+from natstui.bench.result.accounting import ConsumerSpan, WorkerCounts
+from natstui.bench.result.outcome import RunOutcome, WorkerEnd, make_result
 from natstui.bench.result.server_process import ServerCpu, ServerProcess
 from natstui.bench.run.assets import RunAssets, RunTarget, new_run_id
 from natstui.bench.run.knee import Knee
@@ -26,18 +33,18 @@ from natstui.bench.run.state import RunState, now_us
 from natstui.bench.run.worker_processes import WorkerProcess
 from natstui.config.connection import Connection
 from natstui.errors import (
+    ActionRefused,
     Conflict,
     JetStreamUnavailable,
     NatstuiError,
     NotFound,
-    Refused,
     RequestTimedOut,
     SessionError,
     UsageError,
 )
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client, connect
-from natstui.jetstream.connection.journal import Journal, Room
+from natstui.jetstream.connection.journal import Journal, ReservedLine
 from natstui.jetstream.connection.writer import (
     READ_ONLY,
     Asset,
@@ -46,38 +53,40 @@ from natstui.jetstream.connection.writer import (
     Writer,
 )
 from natstui.model.assets.loss import Loss
-from natstui.model.bench.payload_words import HOW, payload_of, payload_words
+from natstui.model.bench.payload_text import PAYLOAD_HELP, describe_payload, parse_payload
 from natstui.model.bench.plan import BenchmarkPlan, Fault, Payload, RateSegment, Role
-from natstui.model.bench.result import BenchmarkResult, EndedHow
+from natstui.model.bench.result import BenchmarkResult, EndKind
 from natstui.model.bench.timeline import Timeline
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned, RunChange
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.link import LinkChanged
 
 
-class RunEntry:
+class RunJournalEntry:
     """The journal entry of a run that publishes to existing streams, or acks their messages.
 
-    A run that only reads, or has its own stream, is not journalled.
+    A run that only reads, or works on its own stream, has no journal entry.
     """
 
     def __init__(
         self, writer: Writer, plan: BenchmarkPlan, run_id: str, target: RunTarget
     ) -> None:
         self.result: BenchmarkResult | None = None
-        """The result at the end; None if it ended before the start."""
+        """The result of the run; None if it ended before the start."""
         self.failure: SessionError | None = None
-        """Why its end is not in the journal."""
+        """The error that kept the end of the run out of the journal."""
         self._writer = writer
         self._plan = plan
-        self._room: Room | None = None
-        changes = any(role.traits.sends or _acks(role) for role in plan.roles)
-        self._draft = _draft(plan, run_id, target) if changes and target.streams else None
+        self._reserved_line: ReservedLine | None = None
+        changes = any(role.traits.sends or _sends_acks(role) for role in plan.roles)
+        self._journal_draft = (
+            _make_journal_draft(plan, run_id, target) if changes and target.streams else None
+        )
 
-    def __enter__(self) -> RunEntry:
-        """Journal the start; raises SessionError, and nothing is sent then."""
-        if self._draft is not None:
-            self._room = self._writer.note_begin(self._draft)
+    def __enter__(self) -> RunJournalEntry:
+        """Write the start to the journal; raises SessionError, and no message is sent then."""
+        if self._journal_draft is not None:
+            self._reserved_line = self._writer.journal_begin(self._journal_draft)
         return self
 
     def __exit__(
@@ -86,24 +95,24 @@ class RunEntry:
         error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        """Journal the end; a result is not lost because the journal cannot be written."""
-        if self._draft is None or self._room is None:
+        """Write the end to the journal; stores an error of it in `failure`."""
+        if self._journal_draft is None or self._reserved_line is None:
             return
         after = None if self.result is None else _message_counts(self._plan, self.result)
         reason = None
         if error is not None:
             reason = str(error) if isinstance(error, NatstuiError) else "natstui was ended"
         try:
-            self._writer.note_end(self._room, self._draft, after, reason)
+            self._writer.journal_end(self._reserved_line, self._journal_draft, after, reason)
         except SessionError as failure:
             self.failure = failure
 
 
-def _acks(role: Role) -> bool:
+def _sends_acks(role: Role) -> bool:
     return role.traits.has_shared_consumer and role.acks != "none"
 
 
-def _draft(plan: BenchmarkPlan, run_id: str, target: RunTarget) -> JournalDraft:
+def _make_journal_draft(plan: BenchmarkPlan, run_id: str, target: RunTarget) -> JournalDraft:
     streams = ", ".join(target.streams)
     target_text = f"{target.consumer} of {streams}" if target.consumer else streams
     roles = [f"{role.workers_count} {role.pattern}" for role in plan.roles]
@@ -112,11 +121,11 @@ def _draft(plan: BenchmarkPlan, run_id: str, target: RunTarget) -> JournalDraft:
     if target.created_at_us is not None:
         loss = Loss((target.loses,) if target.loses else (), None)
         asset = Asset({}, target.created_at_us, {}, loss, target.stream_created_at_us)
-    return JournalDraft("benchmark", target.streams[0], target.consumer, request, found=asset)
+    return JournalDraft("benchmark", target.streams[0], target.consumer, request, target=asset)
 
 
 def _message_counts(plan: BenchmarkPlan, result: BenchmarkResult) -> dict[str, Any]:
-    """Return the published, received and acked messages, as reported by the workers."""
+    """Return the numbers of published, received and acked messages, for the journal."""
     roles = {role.name: role for role in plan.roles}
     published_msgs = received_msgs = acked_msgs = 0
     for worker in result.workers:
@@ -126,7 +135,7 @@ def _message_counts(plan: BenchmarkPlan, result: BenchmarkResult) -> dict[str, A
             published_msgs += stored_msgs if role.traits.is_stored else counts.sent_msgs
         if role.traits.receives:
             received_msgs += counts.received_msgs + counts.foreign_msgs
-        if _acks(role):
+        if _sends_acks(role):
             # One acknowledgement is for all messages before it.
             acked_msgs += counts.received_msgs if role.acks == "all" else counts.acks_sent_msgs
     return {
@@ -140,15 +149,15 @@ def _message_counts(plan: BenchmarkPlan, result: BenchmarkResult) -> dict[str, A
 def changed_payload(plan: BenchmarkPlan, role: Role, text: str) -> Role:
     """Return a role of a running plan with the payload that a text describes.
 
-    Raises UsageError for an invalid one, and Refused for one that cannot be changed during the
-    run.
+    Raises UsageError for an invalid one, and ActionRefused for one that cannot be changed during
+    the run.
     """
     try:
-        changed_role = replace(role, payload=with_file_size(payload_of(text, role.payload)))
+        changed_role = replace(role, payload=with_file_size(parse_payload(text, role.payload)))
     except ValueError as error:
-        raise UsageError(f"{error}; write {HOW}") from error
-    for mistake in plan_errors(replace(plan, roles=(changed_role,), faults=())):
-        raise UsageError(mistake)
+        raise UsageError(f"{error}; write {PAYLOAD_HELP}") from error
+    for error_text in plan_errors(replace(plan, roles=(changed_role,), faults=())):
+        raise UsageError(error_text)
     planned_role = next(
         role_planned for role_planned in plan.roles if role_planned.name == role.name
     )
@@ -156,35 +165,35 @@ def changed_payload(plan: BenchmarkPlan, role: Role, text: str) -> Role:
     return changed_role
 
 
-def _check_stamp(planned: Payload, changed_role: Role) -> None:
-    """Raise Refused if receivers would look for a stamp that the new payload does not have."""
-    stamp_place = payload_place(planned)
-    if not stamp_place.length:
+def _check_stamp(planned_payload: Payload, changed_role: Role) -> None:
+    """Raise ActionRefused if the new payload lacks the stamp that the receivers read."""
+    stamp_layout = payload_stamp_layout(planned_payload)
+    if not stamp_layout.length:
         return
-    if (changed_role.payload.kind == "json") != stamp_place.as_hex:
-        raise Refused("a run cannot change between JSON and bytes: start a new one")
-    least_bytes = stamp_place.offset + stamp_place.width
-    if changed_role.payload.size_bytes < least_bytes and not stamp_place.as_hex:
-        raise Refused(
-            f"messages of this run contain a time stamp and need {least_bytes} bytes: start a "
+    if (changed_role.payload.kind == "json") != stamp_layout.as_hex:
+        raise ActionRefused("a run cannot change between JSON and bytes: start a new one")
+    min_bytes = stamp_layout.offset + stamp_layout.width
+    if changed_role.payload.size_bytes < min_bytes and not stamp_layout.as_hex:
+        raise ActionRefused(
+            f"messages of this run contain a time stamp and need {min_bytes} bytes: start a "
             "new run for smaller ones"
         )
 
 
-_START_S = 30.0
-_START_OF_EACH_S = 5.0
+_START_TIMEOUT_S = 30.0
+_START_PER_WORKER_S = 5.0
 """Additional start time per worker: they share the processors."""
-_LAST_WORD_S = 20.0
-_RETRY_S = 0.5
+_FINAL_REPORT_TIMEOUT_S = 20.0
+_RETRY_DELAY_S = 0.5
 _Reply = TypeVar("_Reply")
 _HEAD_START_NS = 60_000_000
-"""Time from GO to the start: long enough for every worker to read it."""
+"""Time from sending the start command to the start: long enough for every worker to read it."""
 
 
 def refuse_read_only(connection: Connection) -> None:
-    """Raise Refused in read-only mode."""
+    """Raise ActionRefused in read-only mode."""
     if connection.read_only:
-        raise Refused(f"{READ_ONLY}, and a benchmark publishes messages")
+        raise ActionRefused(f"{READ_ONLY}, and a benchmark publishes messages")
 
 
 class Benchmark:
@@ -199,34 +208,33 @@ class Benchmark:
         decided_on: Confirmation | None = None,
         runs_count: int = 1,
     ) -> None:
-        """Create without workers; `confirmed_name` is the typed name, if a run has to be
-        confirmed.
+        """Create without workers; `confirmed_name` is the name that was typed to confirm the run.
 
-        `decided_on` is the confirmation that was shown then: the run is refused for anything else.
-        `runs_count` is how often it is repeated in all, for what the confirmation counts.
+        `decided_on` is the confirmation that was shown: the run is refused for another target.
+        `runs_count` is the number of repetitions, over which the confirmation counts losses.
         """
         self._runs_count = runs_count
         self.plan = plan
-        self._confirmed = confirmed_name
+        self._confirmed_name = confirmed_name
         self.decided_on = decided_on
-        """The target of the run, set by its check."""
+        """The confirmation of the run's target, set by its check."""
         self.run_id = new_run_id()
         self.link: LinkChanged | None = None
-        """The server of the run."""
+        """The connection of the run, with its server; None before it."""
         self._connection = connection
         self._state = RunState(plan, self.run_id, sink)
         self._started_count = {role.name: role.workers_count for role in plan.roles}
-        self._rates = {role.name: role.schedule for role in plan.roles}
+        self._schedules = {role.name: role.schedule for role in plan.roles}
         self._payloads: dict[str, Payload] = {}
-        """Role → the changed payload of its senders."""
+        """Role → the changed payload of its senders, if it was changed during the run."""
         self._added_counts = Counter[str]()
-        """Role → the workers that were added by hand."""
+        """Role → the number of workers that were added by hand."""
         self._max_payload_bytes: int | None = None
         self._timeline: Timeline | None = None
 
     @property
     def failure(self) -> NatstuiError | None:
-        """Return the error that ended the run early, with its exit code."""
+        """Return the error that ended the run early; None without one."""
         return self._state.failure
 
     def worker_pids(self) -> list[int]:
@@ -235,17 +243,15 @@ class Benchmark:
 
     @property
     def timeline(self) -> Timeline | None:
-        """Return when the messages of the measured part were received; None before the end of the
-        run.
-        """
+        """Return the messages of the measured part by time; None before the end of the run."""
         return self._timeline
 
     async def run(self, start_at_us: int | None = None) -> BenchmarkResult:
         """Run to the end and return the result, a partial one after a failure.
 
-        With `start_at_us` the workers are started immediately, and begin at that time of day.
-        Raises a NatstuiError if nothing could be measured: no connection, stream or worker; and
-        NotConfirmed without the typed name, in production or if it consumes messages of others.
+        With `start_at_us` (UTC µs) the workers wait for that time. Raises NotConfirmed if the name
+        must be typed, because of production or messages of others, and another NatstuiError if
+        nothing could be measured.
         """
         state = self._state
         kept_assets = tuple[str, ...]()
@@ -257,28 +263,30 @@ class Benchmark:
             state.sink.add(BenchmarkPlanned(now_us(), self.run_id, self.plan))
             state.enter("starting")
             for note in target.notes:
-                state.remark(note)
+                state.add_remark(note)
             self._max_payload_bytes = client.nc.max_payload
             check_fits(self.plan, self._max_payload_bytes)
-            with RunEntry(self._writer(client), self.plan, self.run_id, target) as entry:
-                await assets.build()
+            with RunJournalEntry(
+                self._make_writer(client), self.plan, self.run_id, target
+            ) as entry:
+                await assets.create()
                 if assets.keeps_none:
-                    state.remark(
+                    state.add_remark(
                         f"{assets.stream} keeps none of the stored messages: it has interest "
                         "retention and no consumer"
                     )
-                await self._assemble(assets)
-                # Before the run begins: it looks at every process of this machine.
+                await self._start_workers(assets)
+                # Before the run begins, because it reads every process of this machine.
                 server_url = self.link.server_url if self.link else None
                 server = await asyncio.to_thread(ServerProcess.find, server_url)
-                self._go(start_at_us)
-                await self._wait_for_begin()
-                result = entry.result = await self._measure(assets, server.from_now())
+                self._send_start(start_at_us)
+                await self._wait_for_start()
+                result = entry.result = await self._measure(assets, server.start_measurement())
             state.failure = state.failure or entry.failure
         finally:
             try:
                 await state.pool.end_all()
-                # A server that is gone cannot be asked to delete anything; leftovers expire.
+                # A disconnected server cannot delete anything; consumers expire.
                 with contextlib.suppress(NatstuiError):
                     kept_assets = await assets.remove(state.pool.published_msgs())
                 for text in kept_assets:
@@ -292,7 +300,10 @@ class Benchmark:
         return result
 
     async def check(self) -> None:
-        """Connect once and raise the error that would refuse the run, before its start; close."""
+        """Raise the error that would refuse the run before its start, if any.
+
+        It connects for this check alone.
+        """
         client = await connect(self._connection)
         try:
             assets = RunAssets(client, self.plan, self.run_id, self._runs_count)
@@ -301,30 +312,38 @@ class Benchmark:
             await client.close()
 
     async def _checked_target(self, client: Client, assets: RunAssets) -> RunTarget:
-        """Return the target of the run. Raises Refused, NotConfirmed and Conflict."""
-        target, writer = await assets.target(), self._writer(client)
+        """Return the target of the run, and set `decided_on`.
+
+        Raises ActionRefused, NotConfirmed without the typed name, and Conflict for another target
+        than was confirmed.
+        """
+        target, writer = await assets.find_target(), self._make_writer(client)
         if target.loses is not None or self._connection.production:
             writer.check_target(target.name, target.created_at_us)
         confirmation = Confirmation(
-            "", target.name, needed=True, created_at_us=target.created_at_us, place=writer.place
+            "",
+            target.name,
+            needed=True,
+            created_at_us=target.created_at_us,
+            place=writer.server_identity,
         )
         try:
-            writer.check(target.name, self._confirmed, loses=target.loses)
+            writer.check_allowed(target.name, self._confirmed_name, loses=target.loses)
         except NotConfirmed as error:
-            question = error.confirmation.question
-            raise NotConfirmed(str(error), replace(confirmation, question=question)) from None
+            prompt_text = error.confirmation.question
+            raise NotConfirmed(str(error), replace(confirmation, question=prompt_text)) from None
         self.decided_on = confirmation
         return target
 
-    def _writer(self, client: Client) -> Writer:
+    def _make_writer(self, client: Client) -> Writer:
         return Writer(client, Journal(), decided_on=self.decided_on)
 
-    async def _assemble(self, assets: RunAssets) -> None:
+    async def _start_workers(self, assets: RunAssets) -> None:
         """Start every worker and wait until all are ready."""
         pool = self._state.pool
-        for orders in all_orders(self.plan, assets, self._connection.to_line()):
+        for orders in all_orders(self.plan, assets, self._connection.to_json_line()):
             await pool.start(orders)
-        within_s = _START_S + _START_OF_EACH_S * len(pool.members)
+        within_s = _START_TIMEOUT_S + _START_PER_WORKER_S * len(pool.members)
         await self._state.wait_until(
             lambda: (
                 self._state.is_over
@@ -334,42 +353,46 @@ class Benchmark:
         )
         if self._state.failure is not None:
             raise self._state.failure
-        absent = [member.name for member in pool.members if not member.is_ready]
-        if absent and not self._state.stopped:
-            raise NatstuiError(f"workers {', '.join(absent)} were not ready in {within_s:g} s")
+        missing_names = [member.name for member in pool.members if not member.is_ready]
+        if missing_names and not self._state.stopped:
+            raise NatstuiError(
+                f"workers {', '.join(missing_names)} were not ready in {within_s:g} s"
+            )
 
-    def _go(self, start_at_us: int | None) -> None:
+    def _send_start(self, start_at_us: int | None) -> None:
         state, plan = self._state, self.plan
-        state.go_ns = time.monotonic_ns() + _HEAD_START_NS
+        state.start_ns = time.monotonic_ns() + _HEAD_START_NS
         if start_at_us is not None:
-            late_s = (state.wall_us(state.go_ns) - start_at_us) / 1e6
-            if late_s > 0:
-                state.remark(f"it began {late_s:.1f} s late: its workers were not ready in time")
+            delay_s = (state.wall_us(state.start_ns) - start_at_us) / 1e6
+            if delay_s > 0:
+                state.add_remark(
+                    f"it began {delay_s:.1f} s late: its workers were not ready in time"
+                )
             else:
-                state.go_ns -= round(late_s * 1e9)
-        state.steady_ns = state.go_ns + round((plan.warmup_s + plan.ramp_s) * 1e9)
+                state.start_ns -= round(delay_s * 1e9)
+        state.steady_ns = state.start_ns + round((plan.warmup_s + plan.ramp_s) * 1e9)
         if plan.duration_s is not None:
             state.end_ns = state.steady_ns + round(plan.duration_s * 1e9)
         for member in state.pool.members:
-            member.send_go(self._go_at(state.go_ns))
+            member.send_start(self._start_command(state.start_ns))
 
-    async def _wait_for_begin(self) -> None:
-        """Return when the workers start. Raises Refused when the run is stopped before that."""
+    async def _wait_for_start(self) -> None:
+        """Wait until the workers start; raises ActionRefused if the run is stopped before."""
         state = self._state
-        while (left_s := (state.go_ns - time.monotonic_ns()) / 1e9) > 0:
+        while (left_s := (state.start_ns - time.monotonic_ns()) / 1e9) > 0:
             if state.failure is not None:
                 raise state.failure
             if state.stopped:
-                raise Refused("the run was stopped before it began")
+                raise ActionRefused("the run was stopped before it began")
             await state.wait_for_report(left_s)
 
-    def _go_at(self, go_ns: int) -> Go:
+    def _start_command(self, start_ns: int) -> StartCommand:
         state = self._state
-        return Go(
-            go_ns=go_ns,
-            steady_ns=max(go_ns, state.steady_ns),
+        return StartCommand(
+            start_ns=start_ns,
+            steady_ns=max(start_ns, state.steady_ns),
             end_ns=state.end_ns,
-            begun_ns=state.go_ns,
+            run_start_ns=state.start_ns,
         )
 
     async def _measure(self, assets: RunAssets, server: ServerProcess) -> BenchmarkResult:
@@ -381,28 +404,30 @@ class Benchmark:
             await watcher.drain()
         except NatstuiError as error:
             state.failure = state.failure or error
-        cpu = server.cpu_since()
-        state.pool.send_all(Stop())
+        server_cpu = server.cpu_since()
+        state.pool.send_all(StopCommand())
         await state.wait_until(
-            lambda: all(member.is_over for member in state.pool.members), _LAST_WORD_S
+            lambda: all(member.is_over for member in state.pool.members), _FINAL_REPORT_TIMEOUT_S
         )
         await state.pool.end_all()
-        state.release(is_final=True)
-        result = conclude(await self._ending(assets, cpu))
+        state.release_reports(is_final=True)
+        result = make_result(await self._read_outcome(assets, server_cpu))
         began_at_us = state.wall_us(state.steady_ns)
         ended_at_us = began_at_us + round(result.duration_s * 1e6)
         self._timeline = state.timeline.timeline(began_at_us, ended_at_us)
         return result
 
-    async def _ending(self, assets: RunAssets, cpu: ServerCpu) -> RunOutcome:
+    async def _read_outcome(self, assets: RunAssets, server_cpu: ServerCpu) -> RunOutcome:
         state = self._state
         stored_msgs: int | None = None
         notes: tuple[str, ...] = ()
         spans: dict[str, ConsumerSpan] = {}
         try:
-            stored_msgs = await self._retry_while_away(assets.stored_msgs)
-            ends = await self._retry_while_away(assets.figures)
-            spans = {role: ConsumerSpan(assets.begun[role], end) for role, end in ends.items()}
+            stored_msgs = await self._retry_while_unavailable(assets.read_stored_msgs)
+            ends = await self._retry_while_unavailable(assets.read_figures)
+            spans = {
+                role: ConsumerSpan(assets.start_figures[role], end) for role, end in ends.items()
+            }
         except Conflict as error:
             state.failure = state.failure or error
         except NatstuiError as error:
@@ -424,12 +449,13 @@ class Benchmark:
             failure=None if state.failure is None else str(state.failure),
             notes=(*state.remarks, *notes),
             consumers=spans,
-            server_cpu=cpu,
+            server_cpu=server_cpu,
         )
 
-    async def _retry_while_away(self, request: Callable[[], Awaitable[_Reply]]) -> _Reply:
-        """Return the reply to a request, repeated while a leader is missing. Raises
-        NatstuiError.
+    async def _retry_while_unavailable(self, request: Callable[[], Awaitable[_Reply]]) -> _Reply:
+        """Return the reply to a request, which is repeated for 30 s while a leader is missing.
+
+        Raises the last error.
         """
         deadline_s = time.monotonic() + LEADER_TIMEOUT_S
         while True:
@@ -438,12 +464,12 @@ class Benchmark:
             except (RequestTimedOut, JetStreamUnavailable):
                 if self._state.stopped or time.monotonic() > deadline_s:
                     raise
-            await asyncio.sleep(_RETRY_S)
+            await asyncio.sleep(_RETRY_DELAY_S)
 
     def stop(self) -> None:
         """End the run now; the result is marked partial."""
         self._state.stopped = True
-        self._state.pool.send_all(Stop())
+        self._state.pool.send_all(StopCommand())
         self._state.wake()
 
     def change_rate(
@@ -451,41 +477,42 @@ class Benchmark:
     ) -> str:
         """Multiply the rate of the senders by `factor`, or set it to `per_s` messages per second.
 
-        `role` selects the senders of a role, None: all. Returns a sentence for people. Raises
-        NotFound without such a sender.
+        `role` selects the senders of one role. Returns a sentence for people. Raises NotFound if
+        none of them has a rate.
         """
         rated_roles = [
             sender_role
             for sender_role in self.plan.roles
             if sender_role.traits.sends
             and role in (None, sender_role.name)
-            and self._rates[sender_role.name]
+            and self._schedules[sender_role.name]
         ]
         if not rated_roles:
             raise NotFound("no running role has a rate: all send as fast as possible")
         sentences, rates = [], []
         for sender_role in rated_roles:
-            new_rate = segment_at(self._rates[sender_role.name], self._state.elapsed_s())
+            new_rate = segment_at(self._schedules[sender_role.name], self._state.elapsed_s())
             rate_per_s = per_s if per_s is not None else new_rate.end_per_s * (factor or 1)
-            self._rates[sender_role.name] = (RateSegment(None, rate_per_s, rate_per_s),)
+            self._schedules[sender_role.name] = (RateSegment(None, rate_per_s, rate_per_s),)
             for member in self._workers_of(sender_role.name):
-                member.send(Rate(per_s=rate_per_s / sender_role.workers_count))
+                member.send(RateChange(per_s=rate_per_s / sender_role.workers_count))
             sentences.append(f"{sender_role.name} sends {rate_per_s:g} messages per second now")
             rates.append(f"{rate_per_s:,.0f}/s")
-        # From here on the rate has no planned steps, so there is no knee to look for.
+        # From here on the rate has no planned steps, so there is no knee to find.
         self._state.knee = Knee(replace(self.plan, roles=()))
-        return self._changed(sentences, "rate", ", ".join(rates))
+        return self._note_change(sentences, "rate", ", ".join(rates))
 
     def change_payload(self, text: str, role: str | None = None) -> str:
-        """Change the payload of the senders of a role, None: of all; return a sentence for people.
+        """Change the payload of the senders, or of one role's; return a sentence for people.
 
-        `text` is as in `model.bench.payload_words`. Raises NotFound, Refused and UsageError.
+        `text` is parsed by `parse_payload`. Raises NotFound without a sender, ActionRefused for a
+        payload that this run cannot send, and UsageError for an invalid text.
         """
         state = self._state
-        if not state.go_ns or self._max_payload_bytes is None:
-            raise Refused("the workers are still starting: try again in a moment")
+        if not state.start_ns or self._max_payload_bytes is None:
+            raise ActionRefused("the workers are still starting: try again in a moment")
         sender_roles = [
-            sender_role for sender_role in self._sending() if role in (None, sender_role.name)
+            sender_role for sender_role in self._sender_roles() if role in (None, sender_role.name)
         ]
         if not sender_roles:
             raise NotFound("no sending role is running")
@@ -499,29 +526,32 @@ class Benchmark:
         for sender_role, changed in zip(sender_roles, changed_roles, strict=True):
             self._payloads[sender_role.name] = changed.payload
             for member in self._workers_of(sender_role.name):
-                member.send(NewPayload(payload=changed.payload))
-            before, after = payload_words(sender_role.payload), payload_words(changed.payload)
+                member.send(PayloadChange(payload=changed.payload))
+            before, after = (
+                describe_payload(sender_role.payload),
+                describe_payload(changed.payload),
+            )
             sentences.append(f"{sender_role.name} now sends {after} a message, not {before}")
-        return self._changed(sentences)
+        return self._note_change(sentences)
 
-    def _sending(self) -> Iterator[Role]:
+    def _sender_roles(self) -> Iterator[Role]:
         """Yield the roles that send, with their current payload."""
         for role in self.plan.roles:
             if role.traits.sends:
                 yield replace(role, payload=self._payloads.get(role.name, role.payload))
 
-    def _changed(
+    def _note_change(
         self, sentences: list[str], change: RunChange | None = None, mark: str | None = None
     ) -> str:
-        """Add the change of the run, with its time, to the result."""
+        """Add the change, with its time, to the remarks of the result; return it as text."""
         text = ", ".join(sentences)
-        self._state.remark(f"after {self._state.elapsed_s():.1f} s: {text}", change, mark)
+        self._state.add_remark(f"after {self._state.elapsed_s():.1f} s: {text}", change, mark)
         return text
 
     def kill_worker(self, role: str, worker_id: int | None = None) -> str:
         """Kill a worker of a role as in a crash; return a sentence for people.
 
-        `worker_id` is its number, None: the last one. Raises NotFound.
+        `worker_id` is its number in the role, None: the last worker. Raises NotFound without it.
         """
         member = self._find_worker(role, worker_id)
         member.kill()
@@ -529,15 +559,15 @@ class Benchmark:
         return f"worker {member.name} is killed"
 
     def pause_or_resume(self, role: str | None = None) -> str:
-        """Pause or resume the last worker of a role, or every worker; return a sentence.
+        """Pause the last worker of a role, or every worker, or resume paused ones.
 
-        A schedule continues meanwhile: its overdue messages are sent after the pause. Raises
-        NotFound, and Refused while workers are starting.
+        Returns a sentence for people. The schedule continues meanwhile: overdue messages are sent
+        after the pause. Raises NotFound, and ActionRefused while workers are starting.
         """
-        if not self._state.go_ns:
-            raise Refused("the workers are still starting: try again in a moment")
+        if not self._state.start_ns:
+            raise ActionRefused("the workers are still starting: try again in a moment")
         names = self._started_count if role is None else (role,)
-        # Who is added and still starts would not understand it.
+        # An added worker that still starts would not understand it.
         ready_members = [
             member
             for name in names
@@ -547,62 +577,62 @@ class Benchmark:
         chosen_members = ready_members if role is None else ready_members[-1:]
         if not chosen_members:
             raise NotFound("no worker is running that could be frozen")
-        resumes = all(member.name in self._state.held for member in chosen_members)
+        is_resume = all(member.name in self._state.paused_names for member in chosen_members)
         for member in chosen_members:
-            self._hold(member, is_pause=not resumes)
+            self._pause_or_resume_worker(member, is_pause=not is_resume)
         workers_text = "every worker" if role is None else f"worker {chosen_members[0].name}"
-        return f"{workers_text} goes on" if resumes else f"{workers_text} does nothing now"
+        return f"{workers_text} is resumed" if is_resume else f"{workers_text} is paused"
 
-    def _hold(self, member: WorkerProcess, *, is_pause: bool) -> None:
-        member.send(Pause() if is_pause else Resume())
-        change = self._state.held.add if is_pause else self._state.held.discard
+    def _pause_or_resume_worker(self, member: WorkerProcess, *, is_pause: bool) -> None:
+        member.send(PauseCommand() if is_pause else ResumeCommand())
+        change = self._state.paused_names.add if is_pause else self._state.paused_names.discard
         change(member.name)
         self._state.log("is paused" if is_pause else "is resumed", member)
 
     async def add_worker(self, role: str, *, is_planned: bool = False) -> str:
         """Start another worker of a role; return a sentence for people.
 
-        Raises NotFound without the role, and Refused if none can join, or if it would remove more
-        messages of others than was said before the run. One that is planned was counted then.
+        Raises NotFound without the role, and ActionRefused if no worker can join, or if it would
+        remove more messages of others than was confirmed. A planned worker was confirmed before.
         """
         state, matching_roles = (
             self._state,
             [plan_role for plan_role in self.plan.roles if plan_role.name == role],
         )
-        if not matching_roles or state.assets is None or not state.go_ns:
+        if not matching_roles or state.assets is None or not state.start_ns:
             raise NotFound(f"no role {role!r} runs in this benchmark")
         if matching_roles[0].traits.is_push and matching_roles[0].workers_count == 1:
-            raise Refused(
+            raise ActionRefused(
                 f"the push consumer of role {role!r} has one receiver:"
                 " start the run with two workers to add more"
             )
         if not is_planned:
             added_counts = self._added_counts + Counter([role])
-            state.assets.check_change(self._sending(), added_counts)
+            state.assets.check_change(self._sender_roles(), added_counts)
             self._added_counts = added_counts
-        joining_role = replace(matching_roles[0], schedule=self._rates[role])
+        joining_role = replace(matching_roles[0], schedule=self._schedules[role])
         worker_id, number = self._started_count[role], len(state.pool.members)
         self._started_count[role] += 1
-        line = self._connection.to_line()
+        line = self._connection.to_json_line()
         orders = added_orders(self.plan, state.assets, line, joining_role, worker_id, number)
         member = await state.pool.start(orders)
-        await state.wait_until(lambda: member.is_ready or member.is_over, _START_S)
+        await state.wait_until(lambda: member.is_ready or member.is_over, _START_TIMEOUT_S)
         if joining_role.traits.is_ordered:
-            member.gone_before_msgs = await state.assets.dropped_msgs()
+            member.dropped_before_msgs = await state.assets.read_dropped_msgs()
         if role in self._payloads:
-            member.send(NewPayload(payload=self._payloads[role]))
-        member.send_go(self._go_at(time.monotonic_ns()))
+            member.send(PayloadChange(payload=self._payloads[role]))
+        member.send_start(self._start_command(time.monotonic_ns()))
         state.log("is added", member, "added", f"+{member.name}")
         return f"worker {member.name} is added"
 
     async def _cause_fault(self, fault: Fault) -> None:
-        """Cause a planned fault."""
+        """Kill, add, pause or resume a worker, as the plan requires."""
         if fault.kind == "kill":
             self.kill_worker(fault.role, fault.worker_id)
         elif fault.kind == "add":
             await self.add_worker(fault.role, is_planned=True)
         else:
-            self._hold(
+            self._pause_or_resume_worker(
                 self._find_worker(fault.role, fault.worker_id), is_pause=fault.kind == "pause"
             )
 
@@ -620,35 +650,37 @@ class Benchmark:
         raise NotFound(f"there is no worker {role}/{'*' if worker_id is None else worker_id}")
 
 
-def _worker_end(member: WorkerProcess, everybody: Sequence[WorkerProcess]) -> WorkerEnd:
-    """Return the totals of a worker that has ended."""
-    done_line = member.done
-    worker_book = WorkerBook(
+def _worker_end(member: WorkerProcess, members: Sequence[WorkerProcess]) -> WorkerEnd:
+    """Return the final state of a worker; `members` are all workers of the run."""
+    final_report = member.final_report
+    worker_counts = WorkerCounts(
         name=member.name,
         role=member.orders.role,
         worker_id=member.orders.worker_id,
         publisher_id=member.orders.publisher_id,
-        due_from={sender.orders.publisher_id: member.due_from_of(sender) for sender in everybody},
-        gone_before_msgs=member.gone_before_msgs,
-        has_stamps=member.orders.stamp_of is not None,
+        sent_before_msgs={
+            sender.orders.publisher_id: member.count_sent_before(sender) for sender in members
+        },
+        dropped_before_msgs=member.dropped_before_msgs,
+        has_stamps=member.orders.received_payload is not None,
         reported=member.counts,
-        totals=None if done_line is None else done_line.counts,
-        seen=None if done_line is None else done_line.seen,
+        totals=None if final_report is None else final_report.counts,
+        received_sequences=None if final_report is None else final_report.received_sequences,
     )
     return WorkerEnd(
-        book=worker_book,
-        last_sent_ns=0 if done_line is None else done_line.last_sent_ns,
-        last_received_ns=0 if done_line is None else done_line.last_received_ns,
+        counts=worker_counts,
+        last_sent_ns=0 if final_report is None else final_report.last_sent_ns,
+        last_received_ns=0 if final_report is None else final_report.last_received_ns,
         cpu_ratio=member.steady_cpu_s / member.steady_s if member.steady_s > 0.05 else None,
-        ended=_ended_how(member),
+        ended=_end_kind(member),
         latencies=member.latencies.total(),
         most_in_flight_msgs=member.most_in_flight_msgs,
     )
 
 
-def _ended_how(member: WorkerProcess) -> EndedHow:
+def _end_kind(member: WorkerProcess) -> EndKind:
     if member.was_killed:
         return "killed"
-    if member.done is None:
+    if member.final_report is None:
         return "died"
-    return "done" if member.failed is None else "failed"
+    return "done" if member.failure is None else "failed"

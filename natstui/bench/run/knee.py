@@ -1,49 +1,46 @@
-"""The rate at which latency breaks while it is stepped up: percentiles per step, and the rule.
-Pure.
-"""
+"""Finds the step of a rising rate at which latency rises sharply. Pure."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import accumulate
 
-from natstui.model.bench.counts import Latencies, LatencySums
+from natstui.model.bench.counts import Latencies, LatencyTotals
 from natstui.model.bench.plan import BenchmarkPlan, RateSegment
 from natstui.units import duration_text, rate_text
 
-STEPS_AT_LEAST = 3
-BREAKS_ABOVE_NS = 10_000_000
-BREAKS_TIMES = 5
-"""Factor on the best p99 of lower steps: above it and 10 ms, latency counts as broken."""
-_PREFERRED = ("e2e", "ack", "rtt")
+MIN_STEPS = 3
+SHARP_RISE_ABOVE_NS = 10_000_000
+SHARP_RISE_FACTOR = 5
+"""A p99 above this multiple of the lowest p99 of earlier steps, and above 10 ms, is a sharp rise.
+"""
+_LATENCY_NAMES = ("e2e", "ack", "rtt")
 
 
 class Knee:
     """Finds the step of a rising rate at which latency rises sharply."""
 
     def __init__(self, plan: BenchmarkPlan) -> None:
-        """Create for a plan; without a stepped role nothing is detected."""
+        """Create for a plan; in a plan without a stepped rate no rise is found."""
         self._steps = _steps(plan)
         self._ends_s = list(accumulate(step.duration_s or 0.0 for step in self._steps))
-        self._sums = [LatencySums() for _ in self._steps]
+        self._latency_sums = [LatencyTotals() for _ in self._steps]
         self._past_p99_ns: list[int] = []
-        """The p99 of completed steps: cached, as it is read many times a second."""
+        """The cached p99 (ns) of the first completed steps."""
 
     def add(self, elapsed_s: float, latencies: Latencies) -> None:
         """Add the latencies of a report to the step at `elapsed_s` after the start."""
         if not self._steps:
             return
         step = min(bisect_right(self._ends_s, elapsed_s), len(self._steps) - 1)
-        self._sums[step].add(latencies)
+        self._latency_sums[step].add(latencies)
 
     def sharp_rise_text(self, elapsed_s: float) -> str | None:
-        """Return the sentence about the first completed step whose p99 rose sharply; None without
-        one.
-        """
+        """Return a sentence about the first completed step with a sharp rise; None without one."""
         p99_ns = self._p99_ns(bisect_right(self._ends_s, elapsed_s))
         for number in range(1, len(p99_ns)):
             best_ns = min(p99_ns[:number])
-            if p99_ns[number] > max(BREAKS_ABOVE_NS, BREAKS_TIMES * best_ns):
+            if p99_ns[number] > max(SHARP_RISE_ABOVE_NS, SHARP_RISE_FACTOR * best_ns):
                 step, next_step = self._steps[number - 1], self._steps[number]
                 return (
                     f"latency rises sharply above {rate_text(step.end_per_s)} msgs/s: p99 is "
@@ -54,10 +51,7 @@ class Knee:
         return None
 
     def no_sharp_rise_text(self, elapsed_s: float) -> str | None:
-        """Return the sentence of a run that completed all steps without a sharp rise.
-
-        None before the end, and without steps.
-        """
+        """Return a sentence about a run without a sharp rise; None before its last step ends."""
         if not self._steps or elapsed_s < self._ends_s[-1]:
             return None
         p99_ns = self._p99_ns(len(self._steps))
@@ -70,28 +64,28 @@ class Knee:
         )
 
     def _p99_ns(self, count: int) -> list[int]:
-        """Return the p99 of the first steps, up to one without latencies."""
+        """Return the p99 (ns) of the first `count` steps, up to one without latencies."""
         percentiles = self._past_p99_ns[:count]
         for number in range(len(percentiles), count):
-            total = self._sums[number].total()
-            histograms = (getattr(total, name) for name in _PREFERRED)
+            total = self._latency_sums[number].total()
+            histograms = (getattr(total, name) for name in _LATENCY_NAMES)
             histogram = next((counts for counts in histograms if counts.buckets), None)
             p99_ns = histogram.percentile_ns(99) if histogram is not None else None
             if p99_ns is None:
                 break
             percentiles.append(p99_ns)
-            # The last step takes what comes late, too.
+            # The last step also gets the latencies after its end.
             if number < len(self._steps) - 1:
                 self._past_p99_ns.append(p99_ns)
         return percentiles
 
 
 def _steps(plan: BenchmarkPlan) -> tuple[RateSegment, ...]:
-    """Return the schedule of the first stepped role."""
+    """Return the schedule of the first sender with a stepped rate; empty if a rate falls."""
     for role in plan.roles:
         rates = [segment.end_per_s for segment in role.schedule]
-        level = all(segment.start_per_s == segment.end_per_s for segment in role.schedule)
-        segment = all(segment.duration_s is not None for segment in role.schedule)
-        if role.traits.sends and len(rates) >= STEPS_AT_LEAST and level and segment:
+        is_stepped = all(segment.start_per_s == segment.end_per_s for segment in role.schedule)
+        has_ends = all(segment.duration_s is not None for segment in role.schedule)
+        if role.traits.sends and len(rates) >= MIN_STEPS and is_stepped and has_ends:
             return role.schedule if rates == sorted(rates) else ()
     return ()

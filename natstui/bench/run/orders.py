@@ -1,11 +1,11 @@
-"""The orders of every worker, from the plan. Pure."""
+"""Makes the orders of every worker from the plan. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from natstui.bench.job.content import payload_place
+from natstui.bench.job.content import payload_stamp_layout
 from natstui.bench.job.protocol import Orders
 from natstui.bench.run.assets import RunAssets, subscribed_queue
 from natstui.model.bench.plan import BenchmarkPlan, Payload, RateSegment, Role
@@ -16,7 +16,7 @@ def all_orders(plan: BenchmarkPlan, assets: RunAssets, connection_line: str) -> 
     publisher_id = 0
     for role in plan.roles:
         for worker_id in range(role.workers_count):
-            share = _share(role.total_msgs, worker_id, role.workers_count)
+            share = _worker_share(role.total_msgs, worker_id, role.workers_count)
             yield orders_for(plan, assets, connection_line, role, worker_id, publisher_id, share)
             publisher_id += 1
 
@@ -29,26 +29,28 @@ def added_orders(
     worker_id: int,
     publisher_id: int,
 ) -> Orders:
-    """Return the orders of a worker that joins a role later, with the rate of another one.
+    """Return the orders of a worker that joins a role later, with the rate of one planned worker.
 
-    `worker_id` is its number in the role, `publisher_id` that in the run.
+    `worker_id` is its number in the role, `publisher_id` its number in the run.
     """
-    slower = tuple(_scaled(segment, role.workers_count) for segment in role.schedule)
+    own_schedule = tuple(
+        _scale_to_worker(segment, role.workers_count) for segment in role.schedule
+    )
     share = None if role.total_msgs is None else role.total_msgs // role.workers_count
-    single_role = replace(role, schedule=slower, workers_count=1)
+    single_role = replace(role, schedule=own_schedule, workers_count=1)
     return orders_for(plan, assets, connection_line, single_role, worker_id, publisher_id, share)
 
 
-def _scaled(segment: RateSegment, parts: int) -> RateSegment:
+def _scale_to_worker(segment: RateSegment, workers_count: int) -> RateSegment:
     return replace(
         segment,
-        start_per_s=segment.start_per_s / parts,
-        end_per_s=segment.end_per_s / parts,
+        start_per_s=segment.start_per_s / workers_count,
+        end_per_s=segment.end_per_s / workers_count,
     )
 
 
-def _share(total: int | None, index: int, workers_count: int) -> int | None:
-    """Return one worker's share of a number of messages; the shares add up."""
+def _worker_share(total: int | None, index: int, workers_count: int) -> int | None:
+    """Return the number of messages of one worker, whose sum over the workers is `total`."""
     return None if total is None else total // workers_count + (index < total % workers_count)
 
 
@@ -64,7 +66,7 @@ def orders_for(
     """Return the orders of one worker."""
     consumer = assets.consumers.get(role.name)
     if role.queue is not None and role.traits.receives:
-        # In a group of its own a run gets all it should, whoever else has one by that name.
+        # In a queue group of its own, a run receives all its messages.
         role = replace(role, queue=subscribed_queue(role, assets.run_id))
     return Orders(
         connection=connection_line,
@@ -72,59 +74,57 @@ def orders_for(
         role=role,
         worker_id=worker_id,
         publisher_id=publisher_id,
-        which=worker_id % role.workers_count,
-        of=role.workers_count,
+        worker_index=worker_id % role.workers_count,
+        workers_count=role.workers_count,
         share_msgs=share if role.traits.has_end else None,
-        stamp_of=_stamp_of(plan, assets, role),
+        received_payload=_common_payload(plan, assets, role),
         epoch_ns=assets.epoch_ns,
         stream=assets.stream,
         consumer=consumer,
         deliver_subject=f"_natstui.{consumer}" if role.traits.is_push else None,
-        deliver_group=consumer if _shares(plan, role) else None,
+        deliver_group=consumer if _has_deliver_group(plan, role) else None,
         first_seq=assets.oldest_seq,
         last_seq=assets.first_seq - 1,
         stored_msgs=assets.waiting_msgs,
         responses=assets.responses,
         response_subject=_response_subject(plan) if role.traits.needs_responses else None,
-        cleanup=assets.cleanup(),
-        created=assets.created,
+        cleanup_verbs=assets.cleanup_verbs(),
+        created_streams=assets.created_streams,
     )
 
 
 def _response_subject(plan: BenchmarkPlan) -> str | None:
-    """Return the subject of responses without its last token."""
+    """Return the subject of responses without its last token; None without responses."""
     if plan.responses is None:
         return None
     return plan.responses.subjects[0].rpartition(".")[0]
 
 
-def _shares(plan: BenchmarkPlan, role: Role) -> bool:
-    """Return whether a push consumer was created for several receivers, so that another
-    can join.
-    """
+def _has_deliver_group(plan: BenchmarkPlan, role: Role) -> bool:
+    """Return whether the push consumer of a role has a deliver group: it has several receivers."""
     return role.traits.is_push and any(
         plan_role.name == role.name and plan_role.workers_count > 1 for plan_role in plan.roles
     )
 
 
-def _stamp_of(plan: BenchmarkPlan, assets: RunAssets, role: Role) -> Payload | None:
-    """Return the payload of all messages that this role should receive; None if they differ.
+def _common_payload(plan: BenchmarkPlan, assets: RunAssets, role: Role) -> Payload | None:
+    """Return the payload of all messages that this role receives; None if their stamps differ.
 
-    Also None if messages of others are pending: they count for a run that only reads.
+    None also for a consumer that has pending messages of others.
     """
     if role.traits.consumes:
-        feeding = [
+        senders = [
             sender
             for sender in plan.roles
             if sender.traits.sends and not sender.traits.awaits_reply
         ]
-        if assets.owed_msgs(role, 0) != 0:
+        if assets.deliverable_msgs(role, 0) != 0:
             return None
     else:
-        feeding = [
+        senders = [
             sender
             for sender in plan.roles
             if sender.traits.sends and sender.subject == role.subject
         ]
-    stamp_places = {payload_place(sender.payload) for sender in feeding}
-    return feeding[0].payload if role.traits.receives and len(stamp_places) == 1 else None
+    stamp_layouts = {payload_stamp_layout(sender.payload) for sender in senders}
+    return senders[0].payload if role.traits.receives and len(stamp_layouts) == 1 else None

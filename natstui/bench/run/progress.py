@@ -1,4 +1,4 @@
-"""Watches a run: its phases, faults and progress, and the arrival of all messages."""
+"""Follows a run: enters its phases, causes its faults, and waits until all messages arrived."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from natstui.bench.job.protocol import Stop
+from natstui.bench.job.protocol import StopCommand
 from natstui.bench.result.accounting import is_shared
 from natstui.bench.run.assets import RunAssets
 from natstui.bench.run.state import RunState, now_us
 from natstui.bench.run.worker_processes import WorkerProcess
 from natstui.errors import (
     Conflict,
+    ConnectionLost,
     JetStreamUnavailable,
     NatstuiError,
     RequestTimedOut,
-    ServerGone,
 )
 from natstui.model.bench.plan import Fault
 from natstui.model.records.benchmark import (
@@ -25,88 +25,93 @@ from natstui.model.records.benchmark import (
 )
 from natstui.units import counted
 
-_CHECK_S = 0.05
+_CHECK_INTERVAL_S = 0.05
 _CONSUMER_POLL_S = 0.4
 _QUIET_S = 1.0
-"""Time after the last message when missing core messages count as lost."""
+"""Time without a message after which missing core messages count as lost."""
 
 LEADER_TIMEOUT_S = 30.0
-"""How long the workers wait for a new leader."""
+"""Limit of waiting for a new leader."""
 WAIT_REPORT_AFTER_S = 3.0
-"""Time without a message after which a receiver reports that it waits."""
+"""Time without a message after which the run logs that it waits."""
 IDLE_S = 60.0
 """Time without a message after which a stream reader ends: twice the usual ack wait."""
-UNREACHABLE_ERRORS = (ServerGone, RequestTimedOut, JetStreamUnavailable)
-"""Errors of a server or leader that is missing, and may come back."""
+UNREACHABLE_ERRORS = (ConnectionLost, RequestTimedOut, JetStreamUnavailable)
+"""Errors of a missing server or leader, which may be temporary."""
 
 CauseFault = Callable[[Fault], Awaitable[None]]
 
 
 class Watcher:
-    """Follows one run from its start (GO) to the last message."""
+    """Follows one run from its start to its last message."""
 
-    def __init__(self, state: RunState, assets: RunAssets, face: CauseFault) -> None:
-        self._state, self._assets, self._face = state, assets, face
+    def __init__(self, state: RunState, assets: RunAssets, cause_fault: CauseFault) -> None:
+        self._state, self._assets, self._cause_fault = state, assets, cause_fault
         self._faults = sorted(state.plan.faults, key=lambda fault: fault.at_s)
         self._pending: tuple[int, int] | None = None
-        self._stored: int | None = None
+        self._stored_msgs: int | None = None
         self._polled_at_s = 0.0
         self._fault_tasks: list[asyncio.Task[None]] = []
-        self._knee_found = False
+        self._has_found_knee = False
         self._silent_since_s: float | None = None
-        self._got_msgs = 0
-        self._got_at_s: float | None = None
-        """Time of a receiver's last message, or of its possible first one; None before a check."""
-        self._has_said_that_it_waits = False
+        self._received_msgs = 0
+        self._last_received_at_s: float | None = None
+        """Time of the last received message, or of the first check; None before that check."""
+        self._has_logged_waiting = False
 
     async def watch(self) -> None:
-        """Return when every sender has ended its schedule, or the run ends early."""
+        """Follow the run until every sender has ended, or until the run ends early.
+
+        Raises the errors of `_check_idle` and `_poll_consumers`.
+        """
         elapsed_s = 0.0
         phases = self._phases()
         while not self._state.is_over and not await self._is_finished():
-            # On a busy machine more than one may have begun since the last time.
+            # On a busy machine more than one phase may have begun since the last check.
             while phases and phases[0][1] <= self._state.elapsed_s():
                 self._state.enter(phases.pop(0)[0])
-            await self._state.wait_for_report(_CHECK_S)
+            await self._state.wait_for_report(_CHECK_INTERVAL_S)
             await self._poll_consumers()
             self._check_idle()
             elapsed_s = self._state.elapsed_s()
             self._check_knee(elapsed_s)
             while self._faults and self._faults[0].at_s <= elapsed_s:
-                # A worker takes a while to start; the watch goes on meanwhile.
-                self._fault_tasks.append(
-                    asyncio.create_task(self._cause_faults(self._faults.pop(0)))
-                )
+                # In a task, because a worker needs time to start.
+                self._fault_tasks.append(asyncio.create_task(self._try_fault(self._faults.pop(0))))
         await asyncio.gather(*self._fault_tasks)
         self._check_knee(elapsed_s)
-        if not self._knee_found and (text := self._state.knee.no_sharp_rise_text(elapsed_s)):
-            self._state.remark(text)
+        if not self._has_found_knee and (text := self._state.knee.no_sharp_rise_text(elapsed_s)):
+            self._state.add_remark(text)
 
     def _check_idle(self) -> None:
-        """Log what a run without an end waits for; raises after a long time without messages.
+        """Log that a run without an end waits for messages.
 
-        Core messages and requests may come at any time: only stream readers stop.
+        Raises NatstuiError after 60 s without a message if all receivers are stream readers.
         """
         members, plan = self._state.pool.members, self._state.plan
         receivers = [member for member in members if member.orders.role.traits.receives]
         has_end = any(member.orders.role.traits.has_end for member in members)
         if has_end or not receivers or self._state.end_ns is not None:
             return
-        got_msgs, now_s = sum(map(_different_msgs, receivers)), time.monotonic()
-        if self._got_at_s is None or got_msgs != self._got_msgs or self._state.held:
-            self._got_msgs, self._got_at_s = got_msgs, now_s
-        idle_s = now_s - self._got_at_s
-        goal = sum(role.total_msgs or 0 for role in plan.roles)
-        count = f"{got_msgs:,} of {goal:,}" if goal else f"{got_msgs:,}"
-        does = [receiver.orders.role.traits for receiver in receivers]
-        reads_only = all(traits.consumes and not traits.responds for traits in does)
+        received_msgs, now_s = sum(map(_different_msgs, receivers)), time.monotonic()
+        if (
+            self._last_received_at_s is None
+            or received_msgs != self._received_msgs
+            or self._state.paused_names
+        ):
+            self._received_msgs, self._last_received_at_s = received_msgs, now_s
+        idle_s = now_s - self._last_received_at_s
+        goal_msgs = sum(role.total_msgs or 0 for role in plan.roles)
+        count = f"{received_msgs:,} of {goal_msgs:,}" if goal_msgs else f"{received_msgs:,}"
+        receiver_traits = [receiver.orders.role.traits for receiver in receivers]
+        reads_only = all(traits.consumes and not traits.responds for traits in receiver_traits)
         if reads_only and idle_s > IDLE_S:
             raise NatstuiError(
                 f"{counted(count, 'message')} arrived, then none for {IDLE_S:g} s: publish to "
                 f"{self._assets.stream}, or set an end (--duration)"
             )
-        if idle_s > WAIT_REPORT_AFTER_S and not self._has_said_that_it_waits:
-            self._has_said_that_it_waits = True
+        if idle_s > WAIT_REPORT_AFTER_S and not self._has_logged_waiting:
+            self._has_logged_waiting = True
             end = (
                 f"the run ends when none arrives for {IDLE_S:g} s"
                 if reads_only
@@ -115,22 +120,22 @@ class Watcher:
             self._state.log(f"waiting for messages: {count} arrived so far; {end}")
 
     def _check_knee(self, elapsed_s: float) -> None:
-        """End a stepped run when latency breaks: higher rates would show nothing new."""
-        if not self._knee_found and (text := self._state.knee.sharp_rise_text(elapsed_s)):
-            self._knee_found = True
-            self._state.remark(text)
+        """Stop the senders of a stepped rate after a sharp rise of latency, and add a remark."""
+        if not self._has_found_knee and (text := self._state.knee.sharp_rise_text(elapsed_s)):
+            self._has_found_knee = True
+            self._state.add_remark(text)
             for member in self._state.pool.members:
                 if member.orders.role.traits.sends and not member.is_over:
-                    member.send(Stop())
+                    member.send(StopCommand())
 
-    async def _cause_faults(self, fault: Fault) -> None:
+    async def _try_fault(self, fault: Fault) -> None:
         try:
-            await self._face(fault)
+            await self._cause_fault(fault)
         except NatstuiError as error:
-            self._state.remark(f"{fault.kind} at {fault.at_s:g} s did not happen: {error}")
+            self._state.add_remark(f"{fault.kind} at {fault.at_s:g} s did not happen: {error}")
 
     async def drain(self) -> None:
-        """Return when all sent messages have arrived, or after `drain_s` of the plan."""
+        """Wait until all sent messages have arrived, for at most `drain_s` of the plan."""
         if not any(role.traits.sends for role in self._state.plan.roles):
             return
         deadline_s = time.monotonic() + self._state.plan.drain_s
@@ -138,11 +143,11 @@ class Watcher:
         while not self._state.is_over and time.monotonic() < deadline_s:
             if await self._all_arrived():
                 return
-            await self._state.wait_for_report(_CHECK_S)
+            await self._state.wait_for_report(_CHECK_INTERVAL_S)
             await self._poll_consumers()
 
     async def _is_finished(self) -> bool:
-        """Return whether every sender is done; without senders, whether the receivers are."""
+        """Return whether every sender has ended; without senders, whether the receivers have."""
         members, plan = self._state.pool.members, self._state.plan
         senders = [member for member in members if member.orders.role.traits.has_end]
         if senders:
@@ -152,14 +157,14 @@ class Watcher:
         receivers = [member for member in members if member.orders.role.traits.receives]
         goals = [role.total_msgs for role in plan.roles if role.total_msgs is not None]
         if goals:
-            return self._received_at_least(receivers, sum(goals))
-        consume = any(receiver.orders.role.traits.consumes for receiver in receivers)
-        return consume and plan.duration_s is None and await self._all_consumed(receivers)
+            return self._have_all_received(receivers, sum(goals))
+        is_consuming = any(receiver.orders.role.traits.consumes for receiver in receivers)
+        return is_consuming and plan.duration_s is None and await self._all_consumed(receivers)
 
     def _phases(self) -> list[tuple[PhaseName, float]]:
-        """Return the phases of the plan, each with its start in seconds since GO."""
+        """Return the phases of the plan, each with its start in s after the start of the run."""
         plan, phases = self._state.plan, list[tuple[PhaseName, float]]()
-        # The rates rise from the start on; only then there is something to warm up at.
+        # First the rates rise, then the warm-up has the full rate.
         if plan.ramp_s:
             phases.append(("ramp", 0.0))
         if plan.warmup_s:
@@ -177,24 +182,27 @@ class Watcher:
             return False
         quiet_s = (time.monotonic_ns() - self._state.last_report_ns) / 1e9
         return quiet_s > _QUIET_S or all(
-            self._received_at_least([receiver], self._sent_to(receiver))
+            self._have_all_received([receiver], self._sent_to(receiver))
             for receiver in receivers
             if receiver not in consumers
         )
 
     def _sent_to(self, subscriber: WorkerProcess) -> int:
-        """Return how many messages were sent to a subscriber's subject since it subscribed."""
+        """Return how many messages were sent to a subscriber's subject after it subscribed."""
         return sum(
-            member.counts.sent_msgs - subscriber.due_from_of(member)
+            member.counts.sent_msgs - subscriber.count_sent_before(member)
             for member in self._state.pool.members
             if member.orders.role.traits.sends
             and member.orders.role.subject == subscriber.orders.role.subject
         )
 
     async def _all_consumed(self, receivers: list[WorkerProcess]) -> bool:
-        """Return whether the consumers delivered all messages; False while a server restarts."""
+        """Return whether the receivers have all messages of their consumers.
+
+        False while a server restarts; raises its error after 30 s.
+        """
         try:
-            consumed_msgs = await self._consumed(receivers)
+            consumed_msgs = await self._have_consumed_all(receivers)
         except UNREACHABLE_ERRORS:
             now_s = time.monotonic()
             self._silent_since_s = self._silent_since_s or now_s
@@ -204,18 +212,24 @@ class Watcher:
         self._silent_since_s = None
         return consumed_msgs
 
-    async def _consumed(self, receivers: list[WorkerProcess]) -> bool:
-        stored_msgs = await self._assets.stored_msgs() or 0
+    async def _have_consumed_all(self, receivers: list[WorkerProcess]) -> bool:
+        stored_msgs = await self._assets.read_stored_msgs() or 0
         for receiver in receivers:
-            owed = self._assets.owed_msgs(receiver.orders.role, stored_msgs)
-            owed = None if owed is None else owed - receiver.gone_before_msgs
-            if owed is not None and not self._received_at_least([receiver], owed):
+            deliverable_msgs = self._assets.deliverable_msgs(receiver.orders.role, stored_msgs)
+            deliverable_msgs = (
+                None
+                if deliverable_msgs is None
+                else deliverable_msgs - receiver.dropped_before_msgs
+            )
+            if deliverable_msgs is not None and not self._have_all_received(
+                [receiver], deliverable_msgs
+            ):
                 return False
-        self._pending = await self._assets.pending()
+        self._pending = await self._assets.read_pending()
         return self._pending in (None, (0, 0))
 
-    def _received_at_least(self, receivers: list[WorkerProcess], expected_msgs: int) -> bool:
-        """Return whether every receiver, or every group, received `expected_msgs`."""
+    def _have_all_received(self, receivers: list[WorkerProcess], expected_msgs: int) -> bool:
+        """Return whether every receiver, or sharing group, received `expected_msgs`."""
         received_by_role: dict[str, int] = {}
         for member in self._state.pool.members:
             if member.orders.role.traits.receives:
@@ -233,22 +247,22 @@ class Watcher:
         )
 
     async def _poll_consumers(self) -> None:
-        """Request the consumers' state now and then, and report the progress.
+        """Read the state of stream and consumers every 0.4 s, and report the progress.
 
-        Raises Conflict where the stream or a consumer is another one now.
+        Raises Conflict if the stream or a consumer was recreated.
         """
         if time.monotonic() - self._polled_at_s < _CONSUMER_POLL_S:
             return
         self._polled_at_s = time.monotonic()
         try:
             async with asyncio.timeout(_CONSUMER_POLL_S):
-                self._stored = await self._assets.stored_msgs()
-                self._pending = await self._assets.pending()
+                self._stored_msgs = await self._assets.read_stored_msgs()
+                self._pending = await self._assets.read_pending()
         except Conflict:
             raise
         except (NatstuiError, TimeoutError) as error:
             # A server that does not answer now is what some benchmarks are about.
-            self._stored = self._pending = None
+            self._stored_msgs = self._pending = None
             if isinstance(error, NatstuiError):
                 self._state.log(str(error))
         self._report_progress()
@@ -268,26 +282,26 @@ class Watcher:
                 counts=state.counts(),
                 pending_msgs=None if pending is None else pending[0],
                 ack_pending_msgs=None if pending is None else pending[1],
-                stored_msgs=self._stored,
+                stored_msgs=self._stored_msgs,
             )
         )
 
     def _done_ratio(self) -> float | None:
         plan, state = self._state.plan, self._state
         if state.end_ns is not None:
-            whole_s = (state.end_ns - state.go_ns) / 1e9
-            return min(state.elapsed_s() / whole_s, 1.0)
+            total_s = (state.end_ns - state.start_ns) / 1e9
+            return min(state.elapsed_s() / total_s, 1.0)
         counts = state.counts()
-        goal = sum(r.total_msgs or 0 for r in plan.roles if r.traits.sends)
-        if goal:
-            return min(counts.sent_msgs / goal, 1.0)
-        goal = sum(r.total_msgs or 0 for r in plan.roles if r.traits.reads_stored)
-        goal = goal or self._assets.waiting_msgs
-        return min(counts.received_msgs / goal, 1.0) if goal else None
+        goal_msgs = sum(r.total_msgs or 0 for r in plan.roles if r.traits.sends)
+        if goal_msgs:
+            return min(counts.sent_msgs / goal_msgs, 1.0)
+        goal_msgs = sum(r.total_msgs or 0 for r in plan.roles if r.traits.reads_stored)
+        goal_msgs = goal_msgs or self._assets.waiting_msgs
+        return min(counts.received_msgs / goal_msgs, 1.0) if goal_msgs else None
 
 
 def _different_msgs(receiver: WorkerProcess) -> int:
-    """Return how many different messages a receiver got; of a stream, from any publisher."""
+    """Return how many different messages a receiver received; of a stream, from any publisher."""
     counts = receiver.counts
     foreign = counts.foreign_msgs if receiver.orders.role.traits.consumes else 0
     return counts.received_msgs + foreign - counts.duplicate_msgs

@@ -1,4 +1,4 @@
-"""The state of a running benchmark: workers, reports and phase."""
+"""The state of a running benchmark: its workers, their reports, and the phase."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
-from natstui.bench.job.protocol import Log, Report, Up, WorkerFailure
+from natstui.bench.job.protocol import LogLine, Report, WorkerFailure, WorkerLine
 from natstui.bench.result.outcome import steady_published_msgs, steady_received_msgs
 from natstui.bench.run.assets import RunAssets
 from natstui.bench.run.knee import Knee
@@ -26,13 +26,13 @@ from natstui.model.records.benchmark import (
     RunChange,
 )
 
-_NOTHING = Counts()
-_HELD_S = 1.0
-"""Maximum time that a report waits for those of a silent sender."""
+_NO_COUNTS = Counts()
+_MAX_QUEUED_S = 1.0
+"""Maximum time that a receiver's report is queued for the reports of the senders."""
 
 
 class WorkerFailed(NatstuiError):
-    """A worker reported why it cannot continue."""
+    """The error that a worker reported, after which it cannot continue."""
 
     def __init__(self, failure: WorkerFailure) -> None:
         super().__init__(failure.sentence)
@@ -47,35 +47,35 @@ class RunState:
         self.run_id = run_id
         self.sink = sink
         self.assets: RunAssets | None = None
-        self.pool = WorkerPool(self._receive)
+        self.pool = WorkerPool(self._handle_line)
         self.phase: PhaseName = "starting"
         self.stopped = False
         self.failure: NatstuiError | None = None
         self.knee = Knee(plan)
-        self.held: set[str] = set()
+        self.paused_names: set[str] = set()
         """Names of the paused workers."""
         self.remarks: list[str] = []
-        """Remarks for readers of the result."""
+        """Sentences for the notes of the result."""
         self.started_at_us = now_us()
         self.timeline = TimelineBuilder()
         self._wall_less_monotonic_ns = time.time_ns() - time.monotonic_ns()
-        self.go_ns = self.steady_ns = 0
+        self.start_ns = self.steady_ns = 0
         self.end_ns: int | None = None
         self.last_report_ns = 0
-        """When a receiver last reported a message."""
-        self._passed_counts = _NOTHING
+        """Time of the last report of a receiver with a message (monotonic ns); 0 before it."""
+        self._passed_counts = _NO_COUNTS
         """The sum of the reports that were passed on."""
         self._queued_reports: deque[tuple[float, WorkerProcess, Report]] = deque()
         """Reports of receivers that wait for those of the senders, with their time of arrival."""
-        self._changed = asyncio.Event()
+        self._change_event = asyncio.Event()
 
     @property
     def is_over(self) -> bool:
-        """Return whether the run must end early: it was stopped, or failed."""
+        """Return whether the run was stopped or has failed, and so ends early."""
         return self.stopped or self.failure is not None
 
     def enter(self, phase: PhaseName) -> None:
-        """Start a phase, and add its record."""
+        """Enter a phase, and send its record."""
         if phase != self.phase or phase == "starting":
             self.phase = phase
             self.sink.add(BenchmarkPhase(now_us(), self.run_id, phase))
@@ -87,24 +87,26 @@ class RunState:
         change: RunChange | None = None,
         mark: str | None = None,
     ) -> None:
-        """Add a line to the log of the run.
+        """Send a line of the log of the run.
 
-        `member` is the worker that it is about, `change` what a person changed, `mark` its label
-        in charts.
+        `member` is the worker that the line is about, `change` the kind of a change by a person,
+        `mark` its label in charts.
         """
         name = None if member is None else member.name
         self.sink.add(BenchmarkLog(now_us(), self.run_id, text, name, change, mark))
 
-    def remark(self, text: str, change: RunChange | None = None, mark: str | None = None) -> None:
-        """Add a line to the log, and to the remarks of the result.
+    def add_remark(
+        self, text: str, change: RunChange | None = None, mark: str | None = None
+    ) -> None:
+        """Send a line of the log, and add it to the remarks of the result.
 
-        `change` is what a person changed, `mark` its label in charts.
+        `change` is the kind of a change by a person, `mark` its label in charts.
         """
         self.remarks.append(text)
         self.log(text, None, change, mark)
 
     def counts(self) -> Counts:
-        """Return the sum of the reports of all workers that were passed on so far."""
+        """Return the sum of the counts of all reports that were passed on so far."""
         return self._passed_counts
 
     def latencies(self) -> Latencies:
@@ -112,20 +114,20 @@ class RunState:
         return merge_latencies(member.latencies.total() for member in self.pool.members)
 
     def elapsed_s(self) -> float:
-        """Return the time since the start (GO) in s; 0 before it."""
-        return max(time.monotonic_ns() - self.go_ns, 0) / 1e9 if self.go_ns else 0.0
+        """Return the time since the start of the run in s; 0 before it."""
+        return max(time.monotonic_ns() - self.start_ns, 0) / 1e9 if self.start_ns else 0.0
 
     async def wait_for_report(self, timeout_s: float) -> None:
-        """Wait until a worker reports, `timeout_s` at most."""
-        self._changed.clear()
+        """Wait until a worker reports, for at most `timeout_s`."""
+        self._change_event.clear()
         try:
             async with asyncio.timeout(timeout_s):
-                await self._changed.wait()
+                await self._change_event.wait()
         except TimeoutError:
             return
 
     async def wait_until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until `true()`, `timeout_s` at most; return whether it became true.
+        """Wait until `condition()` is true, for at most `timeout_s`; return whether it is.
 
         It is checked after every report, and 20 times a second.
         """
@@ -137,14 +139,14 @@ class RunState:
         return True
 
     def wake(self) -> None:
-        """Wake all waiting tasks to check again."""
-        self._changed.set()
+        """Let all waiting tasks check their condition again."""
+        self._change_event.set()
 
-    def _receive(self, member: WorkerProcess, line: Up | None) -> None:
+    def _handle_line(self, member: WorkerProcess, line: WorkerLine | None) -> None:
         match line:
             case Report():
-                self._report(member, line)
-            case Log():
+                self._handle_report(member, line)
+            case LogLine():
                 self.log(line.text, member)
             case WorkerFailure():
                 self.log(line.sentence, member)
@@ -153,63 +155,62 @@ class RunState:
                 self._on_exit(member)
             case _:
                 pass
-        self.release()
+        self.release_reports()
         self.wake()
 
     def _on_exit(self, member: WorkerProcess) -> None:
-        if member.was_killed or (member.done is not None and member.done.died):
+        if member.was_killed or (member.final_report is not None and member.final_report.is_crash):
             # A worker that was killed is marked since then.
             change: RunChange | None = None if member.was_killed else "killed"
             self.log("is dead", member, change, change and f"-{member.name}")
-        elif member.done is None and member.failed is not None:
-            self.log(member.failed.sentence, member)
+        elif member.final_report is None and member.failure is not None:
+            self.log(member.failure.sentence, member)
             # The others may survive a killed worker; the account says what is missing.
             if not member.is_ready or all(worker.has_exited for worker in self.pool.members):
-                self.failure = self.failure or WorkerFailed(member.failed)
+                self.failure = self.failure or WorkerFailed(member.failure)
 
-    def _report(self, member: WorkerProcess, report: Report) -> None:
+    def _handle_report(self, member: WorkerProcess, report: Report) -> None:
         if report.counts.received_msgs and member.orders.role.traits.receives:
             self.last_report_ns = time.monotonic_ns()
-        # Somebody who waits for the others to end does not say how busy it was.
-        if self.phase in ("steady", "drain") and report.counts != _NOTHING:
+        # The CPU time of a worker that only waits is left out.
+        if self.phase in ("steady", "drain") and report.counts != _NO_COUNTS:
             member.steady_cpu_s += report.cpu_s
             member.steady_s += report.interval_s
         self.knee.add(self.elapsed_s(), report.latencies)
         if member.orders.role.traits.sends:
-            self._note_joined(member, report)
+            self._note_sent_before(member, report)
         if member.orders.role.traits.has_queue:
             self._queued_reports.append((time.monotonic(), member, report))
         else:
-            self._pass_on(member, report)
+            self._forward_report(member, report)
 
-    def _note_joined(self, sender: WorkerProcess, report: Report) -> None:
-        """Store the first message of this sender that is for receivers that joined since."""
+    def _note_sent_before(self, sender: WorkerProcess, report: Report) -> None:
+        """Store the number of sent messages at the first report after a receiver joined."""
         publisher_id = sender.orders.publisher_id
         for member in self.pool.members:
-            joined_after = member.is_ready and sender.go_ns < member.ready_ns <= report.at_ns
+            joined_after = member.is_ready and sender.start_ns < member.ready_ns <= report.at_ns
             if joined_after and member.orders.role.traits.receives:
-                member.due_from.setdefault(publisher_id, sender.counts.sent_msgs)
+                member.sent_before_msgs.setdefault(publisher_id, sender.counts.sent_msgs)
 
-    def release(self, *, is_final: bool = False) -> None:
-        """Pass on the queued reports of receivers that are not newer than those of the senders.
+    def release_reports(self, *, is_final: bool = False) -> None:
+        """Pass on the queued reports of receivers that are not newer than the senders' reports.
 
-        So the received messages stay below the sent ones, in whatever order reports are read.
-        `is_final` passes on all.
+        So the received messages are never more than the sent ones. `is_final` passes on all.
         """
-        waiting: deque[tuple[float, WorkerProcess, Report]] = deque()
+        still_queued: deque[tuple[float, WorkerProcess, Report]] = deque()
         for queued in self._queued_reports:
-            since, member, report = queued
-            is_recent = time.monotonic() - since < _HELD_S and not is_final
+            queued_s, member, report = queued
+            is_recent = time.monotonic() - queued_s < _MAX_QUEUED_S and not is_final
             if is_recent and self._is_ahead(report):
-                waiting.append(queued)
+                still_queued.append(queued)
             else:
-                self._pass_on(member, report)
-        self._queued_reports = waiting
+                self._forward_report(member, report)
+        self._queued_reports = still_queued
 
     def _is_ahead(self, report: Report) -> bool:
-        """Return whether a report may contain messages that their sender has not reported yet."""
+        """Return whether a report may count messages that their sender has not reported yet."""
         return any(
-            0 < member.go_ns < report.at_ns
+            0 < member.start_ns < report.at_ns
             and member.reported_ns < report.at_ns
             and not member.is_over
             for member in self.pool.members
@@ -220,7 +221,7 @@ class RunState:
         """Return the time of day (UTC µs) at a time of the steady clock in ns."""
         return (at_ns + self._wall_less_monotonic_ns) // 1000
 
-    def _pass_on(self, member: WorkerProcess, report: Report) -> None:
+    def _forward_report(self, member: WorkerProcess, report: Report) -> None:
         role = member.orders.role
         self.timeline.add(
             self.wall_us(report.at_ns),
@@ -228,7 +229,7 @@ class RunState:
             steady_published_msgs(role, report.counts),
             steady_received_msgs(role, report.counts),
         )
-        self._passed_counts = self._passed_counts.plus(_summed(member, report.counts))
+        self._passed_counts = self._passed_counts.plus(_progress_counts(member, report.counts))
         self.sink.add(
             BenchmarkReport(
                 at_us=now_us(),
@@ -243,8 +244,8 @@ class RunState:
         )
 
 
-def _summed(member: WorkerProcess, counts: Counts) -> Counts:
-    """Return the counts that belong to the progress of the run."""
+def _progress_counts(member: WorkerProcess, counts: Counts) -> Counts:
+    """Return the counts of a report without those of responses, which the progress leaves out."""
     traits = member.orders.role.traits
     if traits.responds:
         return replace(counts, sent_msgs=0, sent_bytes=0)

@@ -1,4 +1,4 @@
-"""Worker processes: started with pipes, controlled by lines, ended in every case."""
+"""The worker processes of a run: starts them, exchanges lines with them, and ends them."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ import msgspec
 from natstui.bench.job import protocol
 from natstui.bench.job.job import published_msgs
 from natstui.bench.job.protocol import (
-    Die,
-    Done,
-    Down,
-    Go,
+    ControllerLine,
+    CrashCommand,
+    FinalReport,
     Orders,
-    Ready,
+    ReadyReport,
     Report,
-    Up,
+    StartCommand,
     WorkerFailure,
+    WorkerLine,
 )
-from natstui.children import kill, own_program
-from natstui.model.bench.counts import Counts, LatencySums, in_flight_msgs
+from natstui.children import kill, module_command
+from natstui.model.bench.counts import Counts, LatencyTotals, in_flight_msgs
 
-_END_S = 4.0
-_LINE_BYTES = 1 << 28
-"""Limit of a line: a worker's received sequences come in one."""
+_EXIT_TIMEOUT_S = 4.0
+_MAX_LINE_BYTES = 1 << 28
+"""Limit of a line: a worker's received sequences are one line."""
 
 
 @dataclass(slots=True)
 class WorkerProcess:
-    """One worker process, and its reports so far."""
+    """One worker process, and the sums of its reports so far."""
 
     orders: Orders
     process: asyncio.subprocess.Process
     ready_ns: int = 0
-    """When it was connected and subscribed; 0: not yet."""
-    go_ns: int = 0
-    """When it started its work; 0: not yet."""
+    """Time at which it was connected and subscribed (monotonic ns); 0: not yet."""
+    start_ns: int = 0
+    """Time at which it starts to send or receive (monotonic ns); 0: unknown yet."""
     reported_ns: int = 0
-    """Measuring time of its last added report."""
-    due_from: dict[int, int] = field(default_factory=dict)
-    """For a receiver, by publisher: messages sent before this one subscribed, at most."""
-    gone_before_msgs: int = 0
-    """For an ordered receiver: messages that the stream had dropped before its start."""
+    """Time of its last report (monotonic ns)."""
+    sent_before_msgs: dict[int, int] = field(default_factory=dict)
+    """Publisher id → messages that it had sent, at most, when this receiver subscribed."""
+    dropped_before_msgs: int = 0
+    """Messages that the stream had removed before this ordered receiver started."""
     counts: Counts = field(default_factory=Counts)
     """The sum of its reports."""
-    latencies: LatencySums = field(default_factory=LatencySums)
+    latencies: LatencyTotals = field(default_factory=LatencyTotals)
     """The sum of its reported latencies."""
     most_in_flight_msgs: int | None = None
-    """Most messages in flight at the end of a report."""
+    """Highest number of messages in flight at the time of a report."""
     steady_cpu_s: float = 0.0
     steady_s: float = 0.0
-    done: Done | None = None
-    failed: WorkerFailure | None = None
+    final_report: FinalReport | None = None
+    failure: WorkerFailure | None = None
     has_exited: bool = False
     """Whether the process has ended."""
     was_killed: bool = False
@@ -63,7 +63,7 @@ class WorkerProcess:
 
     @property
     def name(self) -> str:
-        """Return its name for people: role/number."""
+        """Return the name of the worker for people: role/number."""
         return f"{self.orders.role.name}/{self.orders.worker_id}"
 
     @property
@@ -73,55 +73,55 @@ class WorkerProcess:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the worker sends no more lines."""
-        return self.done is not None or self.has_exited
+        """Return whether the worker writes no more lines."""
+        return self.final_report is not None or self.has_exited
 
-    def due_from_of(self, sender: WorkerProcess) -> int:
+    def count_sent_before(self, sender: WorkerProcess) -> int:
         """Return how many messages a sender had sent, at most, when this receiver subscribed.
 
-        If the sender has not reported since, no later message is certainly for it.
+        Without a later report of the sender these are all messages that it has reported.
         """
-        if sender.go_ns >= self.ready_ns:
+        if sender.start_ns >= self.ready_ns:
             return 0
-        return self.due_from.get(sender.orders.publisher_id, sender.counts.sent_msgs)
+        return self.sent_before_msgs.get(sender.orders.publisher_id, sender.counts.sent_msgs)
 
-    def send_go(self, line: Go) -> None:
-        """Send GO: the worker starts its work."""
-        self.go_ns = line.go_ns
+    def send_start(self, line: StartCommand) -> None:
+        """Send the start command, and store its start time."""
+        self.start_ns = line.start_ns
         self.send(line)
 
-    def send(self, line: Down) -> None:
-        """Send a line; one to an ended process is dropped."""
+    def send(self, line: ControllerLine) -> None:
+        """Send a line; a line to an ended process is dropped."""
         stdin = self.process.stdin
         if not self.has_exited and stdin is not None and not stdin.is_closing():
             stdin.write(protocol.encode(line))
 
     def kill(self) -> None:
-        """Kill it as in a crash, but not before its last report."""
+        """Let the worker report a last time, and then end as in a crash."""
         self.was_killed = True
-        self.send(Die())
+        self.send(CrashCommand())
 
 
-OnLine = Callable[[WorkerProcess, Up | None], None]
-"""Called for every line of a worker, and with None when its process has ended."""
+OnLine = Callable[[WorkerProcess, WorkerLine | None], None]
+"""A callback for every line of a worker, and for None when its process has ended."""
 
 
 class WorkerPool:
-    """All workers of a run."""
+    """The worker processes of a run."""
 
-    def __init__(self, on_heard: OnLine) -> None:
+    def __init__(self, on_line: OnLine) -> None:
         self.members: list[WorkerProcess] = []
-        self._on_heard = on_heard
+        self._on_line = on_line
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, orders: Orders) -> WorkerProcess:
         """Start a worker process, send it its orders, and return it."""
         process = await asyncio.create_subprocess_exec(
-            *own_program("natstui.bench.worker.process"),
+            *module_command("natstui.bench.worker"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            limit=_LINE_BYTES,
+            limit=_MAX_LINE_BYTES,
         )
         member = WorkerProcess(orders, process)
         member.send(orders)
@@ -132,20 +132,20 @@ class WorkerPool:
         return member
 
     def _on_output_end(self, member: WorkerProcess, task: asyncio.Task[None]) -> None:
-        """Handle the end of a worker's output: on an error, the worker counts as dead."""
+        """Handle the end of a worker's output; after a read error the worker counts as ended."""
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _kill(member)
             text = f"worker {member.name} wrote output that cannot be read: {error!r}"
-            member.failed, member.done, member.has_exited = (
+            member.failure, member.final_report, member.has_exited = (
                 WorkerFailure(sentence=text, exit_code=1),
                 None,
                 True,
             )
-            self._on_heard(member, member.failed)
+            self._on_line(member, member.failure)
 
-    def send_all(self, line: Down) -> None:
+    def send_all(self, line: ControllerLine) -> None:
         """Send a line to every running worker."""
         for member in self.members:
             if not member.is_over:
@@ -154,49 +154,49 @@ class WorkerPool:
     def published_msgs(self) -> Counter[str]:
         """Return how many messages the workers published to each stream that the run created.
 
-        Of a worker that died, those that it has reported.
+        A worker that crashed counts with its reports.
         """
-        published = Counter[str]()
+        published_counts = Counter[str]()
         for member in self.members:
-            counts = member.counts if member.done is None else member.done.counts
-            published.update(published_msgs(member.orders, counts))
-        return published
+            counts = member.counts if member.final_report is None else member.final_report.counts
+            published_counts.update(published_msgs(member.orders, counts))
+        return published_counts
 
     async def end_all(self) -> None:
-        """End every process: by a request, then by a kill."""
-        self.send_all(protocol.Stop())
+        """Stop every process by a command, and after 4 s by a kill."""
+        self.send_all(protocol.StopCommand())
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_END_S)
+            await asyncio.wait(self._tasks, timeout=_EXIT_TIMEOUT_S)
         for member in self.members:
             _kill(member)
         if self._tasks:
             await asyncio.wait(self._tasks)
 
     async def _read_lines(self, member: WorkerProcess) -> None:
-        """Read all lines of a worker until it ends."""
+        """Read and apply all lines of a worker until its process ends."""
         process = member.process
         assert process.stdout is not None
         assert process.stderr is not None
-        complaints = asyncio.create_task(process.stderr.read())
+        stderr_task = asyncio.create_task(process.stderr.read())
         while line := await process.stdout.readline():
             try:
-                line_read = protocol.decode_up(line)
+                line_read = protocol.decode_worker_line(line)
             except (msgspec.DecodeError, RecursionError):
                 # Half a line: it was killed while it wrote.
                 break
-            _remember(member, line_read)
-            self._on_heard(member, line_read)
-        text = (await complaints).decode("utf-8", "replace").strip()
+            _apply_line(member, line_read)
+            self._on_line(member, line_read)
+        text = (await stderr_task).decode("utf-8", "replace").strip()
         await process.wait()
         if process.stdin is not None:
             process.stdin.close()
         member.has_exited = True
-        if member.done is None and member.failed is None:
+        if member.final_report is None and member.failure is None:
             reason = text.splitlines()[-1] if text else f"exit code {process.returncode}"
-            member.failed = WorkerFailure(
+            member.failure = WorkerFailure(
                 sentence=f"worker {member.name} ended: {reason}", exit_code=1
             )
-        self._on_heard(member, None)
+        self._on_line(member, None)
 
 
 def _kill(member: WorkerProcess) -> None:
@@ -204,20 +204,20 @@ def _kill(member: WorkerProcess) -> None:
         kill(member.process)
 
 
-def _remember(member: WorkerProcess, line_read: Up) -> None:
-    match line_read:
-        case Ready():
-            member.ready_ns = line_read.at_ns
+def _apply_line(member: WorkerProcess, line: WorkerLine) -> None:
+    match line:
+        case ReadyReport():
+            member.ready_ns = line.at_ns
         case Report():
-            member.counts = member.counts.plus(line_read.counts)
-            member.latencies.add(line_read.latencies)
+            member.counts = member.counts.plus(line.counts)
+            member.latencies.add(line.latencies)
             in_flight = in_flight_msgs(member.orders.role, member.counts)
             if in_flight is not None:
                 member.most_in_flight_msgs = max(member.most_in_flight_msgs or 0, in_flight)
-            member.reported_ns = line_read.at_ns
-        case Done():
-            member.done = line_read
+            member.reported_ns = line.at_ns
+        case FinalReport():
+            member.final_report = line
         case WorkerFailure():
-            member.failed = line_read
+            member.failure = line
         case _:
             pass

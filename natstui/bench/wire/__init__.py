@@ -1,4 +1,4 @@
-"""The load as arrays: entire blocks of protocol, one file per load pattern.
+"""The programs of the load patterns: they write and parse blocks of protocol as arrays.
 
-A new pattern is one file here and its row in `worker.programs`.
+A new pattern is one file here, and its row in `worker`.
 """

@@ -1,4 +1,4 @@
-"""Shared parts of all JetStream receivers of the wire client: counting, timing and acks."""
+"""The shared base of all JetStream receivers of the wire client: counts, latencies and acks."""
 
 from __future__ import annotations
 
@@ -8,54 +8,54 @@ import time
 
 import numpy as np
 
-from natstui.bench.job.content import stamp_place
+from natstui.bench.job.content import stamp_layout
 from natstui.bench.job.digits import write_digits
 from natstui.bench.job.job import Job
 from natstui.bench.job.template import SEQ_DIGITS
 from natstui.bench.wire.deliveries import (
     Deliveries,
     ack_frames,
+    choose_refusals,
     read_deliveries,
-    refusals,
     term_frames,
 )
-from natstui.bench.wire.frames import Run
+from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import WireLink
 
 HEARTBEAT_S = 2
 """Interval of the server's heartbeats for an idle pull request."""
-SILENT_NS = 2 * HEARTBEAT_S * 10**9
-"""Time without deliveries and heartbeats after which the pull request is lost: the consumer's
-server was restarted, but not the connected one.
+SILENCE_TIMEOUT_NS = 2 * HEARTBEAT_S * 10**9
+"""Time without deliveries and heartbeats after which the pull request counts as lost, as after
+the restart of another server, which leads the consumer.
 """
-_EXPIRES_S = 30
+_PULL_EXPIRES_S = 30
 
 
 def pull_request(head: bytes, batch_msgs: int) -> bytes:
-    """Return the frame that requests `batch_msgs` messages.
+    """Return the frame of a pull request for `batch_msgs` messages.
 
-    `head` is `PUB <next subject> <inbox> `.
+    `head` is its start, `PUB <next subject> <inbox> `.
     """
     body = {
         "batch": batch_msgs,
-        "expires": _EXPIRES_S * 10**9,
+        "expires": _PULL_EXPIRES_S * 10**9,
         "idle_heartbeat": HEARTBEAT_S * 10**9,
     }
     text = json.dumps(body, separators=(",", ":")).encode()
     return b"%s%d\r\n%s\r\n" % (head, len(text), text)
 
 
-class Consumer:
-    """Receives deliveries of one consumer and acks them as the role requires."""
+class DeliveryReceiver:
+    """Receives the deliveries of one consumer, and acks them as the role requires."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self.job, self.link = job, link
         self.role = job.orders.role
-        self._place = stamp_place(job.orders, job.orders.stamp_of)
-        self._acked: tuple[str, str] | None = None
+        self._stamp_layout = stamp_layout(job.orders, job.orders.received_payload)
+        self._acked_consumer: tuple[str, str] | None = None
         """Stream and consumer whose deliveries are acked; None: no acks."""
         if self.role.acks != "none" and not self.role.traits.is_ordered:
-            self._acked = (job.orders.stream or "", job.orders.consumer or "")
+            self._acked_consumer = (job.orders.stream or "", job.orders.consumer or "")
         self._confirm_inbox = link.nc.new_inbox().encode()
         self._confirms_count = 0
         self._has_refusals = bool(
@@ -64,17 +64,20 @@ class Consumer:
         self._unprocessed: asyncio.Queue[Deliveries] = asyncio.Queue()
         self._process_task: asyncio.Task[None] | None = None
         self.backlog_msgs = 0
-        """Messages that a slow consumer has received and not processed yet."""
+        """Number of received messages that wait for their processing delay."""
 
     async def begin(self) -> None:
-        """Subscribe to confirmations, if they are requested."""
+        """Subscribe to the confirmations of double acks, and start the processing delay."""
         if self.role.acks == "double":
-            await self.link.subscribe(f"{self._confirm_inbox.decode()}.*", self._confirmed)
+            await self.link.subscribe(f"{self._confirm_inbox.decode()}.*", self._on_confirmations)
         if self.role.think_s:
-            self._process_task = self.link.run(self._process_slowly())
+            self._process_task = self.link.start_task(self._process_slowly())
 
     async def end(self) -> None:
-        """Wait for open confirmations and stop the processing delay."""
+        """Stop the processing delay, and wait for open confirmations of double acks.
+
+        It waits for at most the timeout of the role.
+        """
         if self._process_task is not None:
             self._process_task.cancel()
         tally, deadline_s = self.job.tally, time.monotonic() + self.role.timeout_s
@@ -86,25 +89,25 @@ class Consumer:
                 break
             await asyncio.sleep(0.005)
 
-    def handle_run(self, run: Run, now_ns: int) -> Deliveries:
-        """Count, time and ack the deliveries of a run of frames, received at `now_ns`; return
-        them.
-        """
+    def handle_run(self, run: FrameRun, now_ns: int) -> Deliveries:
+        """Count and ack the deliveries of a run of frames, record latencies, and return them."""
         tally = self.job.tally
-        deliveries = read_deliveries(run, self._acked)
-        own_mask = tally.received(run.payloads, self._place, now_ns, deliveries.stream_seq)
-        if not self._place.length:
-            tally.seen_stored(deliveries.stream_seq)
+        deliveries = read_deliveries(run, self._acked_consumer)
+        own_mask = tally.count_received(
+            run.payloads, self._stamp_layout, now_ns, deliveries.stream_seq
+        )
+        if not self._stamp_layout.length:
+            tally.count_repeats(deliveries.stream_seq)
         tally.add("redelivered_msgs", int(np.count_nonzero(deliveries.delivered_count > 1)))
         if now_ns >= tally.steady_ns:
             stored_ns = (
                 deliveries.stored_ns if own_mask is None else deliveries.stored_ns[own_mask]
             )
-            tally.store_latency(time.time_ns() - stored_ns)
+            tally.record_store_latencies(time.time_ns() - stored_ns)
         if self.role.think_s:
             self._unprocessed.put_nowait(deliveries)
             self.backlog_msgs += len(run)
-        elif self._acked is not None:
+        elif self._acked_consumer is not None:
             self._acknowledge(deliveries)
         return deliveries
 
@@ -119,22 +122,22 @@ class Consumer:
             self.link.write(ack_frames(replies))
             tally.add("acks_sent_msgs", len(replies))
             return
-        on_purpose = refusals(role, deliveries)
-        acked_mask = ~(on_purpose.term | on_purpose.never)
-        if on_purpose.term.any():
-            self.link.write(term_frames(replies[on_purpose.term]))
-        naks = on_purpose.nak[acked_mask]
-        confirm = self._confirm_to(int(np.count_nonzero(acked_mask)))
+        refusals = choose_refusals(role, deliveries)
+        acked_mask = ~(refusals.term | refusals.leave)
+        if refusals.term.any():
+            self.link.write(term_frames(replies[refusals.term]))
+        naks = refusals.nak[acked_mask]
+        confirm = self._confirmation_subjects(int(np.count_nonzero(acked_mask)))
         if acked_mask.any():
             self.link.write(ack_frames(replies[acked_mask], naks, confirm))
         nak_count = int(np.count_nonzero(naks))
         tally.add("naks_sent_msgs", nak_count)
         tally.add("acks_sent_msgs", int(np.count_nonzero(acked_mask)) - nak_count)
-        tally.add("terms_sent_msgs", int(np.count_nonzero(on_purpose.term)))
-        tally.add("never_acked_msgs", int(np.count_nonzero(on_purpose.never)))
+        tally.add("terms_sent_msgs", int(np.count_nonzero(refusals.term)))
+        tally.add("never_acked_msgs", int(np.count_nonzero(refusals.leave)))
 
-    def _confirm_to(self, count: int) -> np.ndarray | None:
-        """Return the reply subjects of confirmations, if they are requested."""
+    def _confirmation_subjects(self, count: int) -> np.ndarray | None:
+        """Return `count` reply subjects for confirmations as bytes; None without double acks."""
         if self.role.acks != "double" or not count:
             return None
         head = np.frombuffer(self._confirm_inbox + b".", np.uint8)
@@ -145,20 +148,20 @@ class Consumer:
         self._confirms_count += count
         return subjects
 
-    def _confirmed(self, run: Run, _now_ns: int) -> None:
+    def _on_confirmations(self, run: FrameRun, _now_ns: int) -> None:
         self.job.tally.add("acks_confirmed_msgs", len(run))
 
     def on_processed(self) -> None:
-        """Do nothing; called after each message that a delayed worker has processed."""
+        """Do nothing; it is called after the processing delay of each message."""
 
     async def _process_slowly(self) -> None:
-        """Ack one message after the other, with the delay of a slow consumer."""
+        """Ack one message after the other, each after the processing delay of the role."""
         while True:
             deliveries = await self._unprocessed.get()
             for row in range(len(deliveries.replies)):
                 await asyncio.sleep(self.role.think_s)
                 part = slice(row, row + 1)
-                if self._acked is not None:
+                if self._acked_consumer is not None:
                     self._acknowledge(
                         Deliveries(
                             deliveries.replies[part],

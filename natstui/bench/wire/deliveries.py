@@ -1,4 +1,4 @@
-"""JetStream deliveries: parsing of reply subjects, and acks."""
+"""Reads the reply subjects of JetStream deliveries, and writes acks."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from natstui.bench.job.digits import Bytes2D, Int64s, read_digits
-from natstui.bench.wire.frames import ProtocolBroken, Run
+from natstui.bench.wire.frames import FrameRun, ProtocolError
 from natstui.model.bench.plan import Role
 
-_SCALE = np.uint64(2654435761)
-_NOT_ACKS = np.frombuffer(b"-NAK", np.uint8)
+_HASH_MULTIPLIER = np.uint64(2654435761)
+_NAK_BYTES = np.frombuffer(b"-NAK", np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
 class Deliveries:
-    """The numbers in the reply subjects of a run, as columns."""
+    """The deliveries of a run of frames: the numbers in their reply subjects, as columns."""
 
     replies: Bytes2D
     delivered_count: Int64s
@@ -25,29 +25,29 @@ class Deliveries:
     stream_seq: Int64s
     consumer_seq: Int64s
     stored_ns: Int64s
-    """Time on the server's wall clock."""
+    """Time of storing, on the server's wall clock."""
 
 
-def read_deliveries(run: Run, consumer: tuple[str, str] | None = None) -> Deliveries:
-    """Return the numbers in the reply subjects of a run of frames.
+def read_deliveries(run: FrameRun, consumer: tuple[str, str] | None = None) -> Deliveries:
+    """Return the deliveries of a run of frames.
 
-    Raises ProtocolBroken for another form; with `consumer` (stream and name), also for deliveries
-    of another one: an ack of those would be a message to a foreign subject.
+    Raises ProtocolError for a message without the reply subject of a delivery; with `consumer`
+    (stream and name) also for a delivery of another consumer, which must not be acked.
     """
     replies = run.replies
-    first = b"" if replies is None else replies[0].tobytes()
-    tokens = first.split(b".")
+    first_reply = b"" if replies is None else replies[0].tobytes()
+    tokens = first_reply.split(b".")
     # With a domain (and in the second form of acks) the account's tokens come before the stream.
     skip = {9: 4, 11: 6, 12: 6}.get(len(tokens), 0)
-    if replies is None or not skip or not first.startswith(b"$JS.ACK."):
-        raise ProtocolBroken(f"a message was delivered without a way to acknowledge it: {first!r}")
+    if replies is None or not skip or not first_reply.startswith(b"$JS.ACK."):
+        raise ProtocolError(f"a message was delivered without an ack subject: {first_reply!r}")
     columns, start = [], sum(map(len, tokens[:skip])) + skip
     if consumer is not None:
         is_own = tokens[skip - 2 : skip] == [name.encode() for name in consumer]
         # The rows of a run may differ in the digits of names.
         if not is_own or (replies[:, :start] != replies[0, :start]).any():
-            raise ProtocolBroken(
-                f"a message arrived that this consumer did not deliver: {first!r}"
+            raise ProtocolError(
+                f"a message arrived that this consumer did not deliver: {first_reply!r}"
             )
     for token in tokens[skip : skip + 4]:
         columns.append(read_digits(replies[:, start : start + len(token)]))
@@ -57,17 +57,17 @@ def read_deliveries(run: Run, consumer: tuple[str, str] | None = None) -> Delive
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """Masks of the deliveries to refuse on purpose: nak, terminate, never ack."""
+    """Masks of the deliveries that are not acked on purpose: to nak, to terminate, to leave."""
 
     nak: npt.NDArray[np.bool_]
     term: npt.NDArray[np.bool_]
-    never: npt.NDArray[np.bool_]
+    leave: npt.NDArray[np.bool_]
 
 
-def refusals(role: Role, deliveries: Deliveries) -> Refusals:
-    """Return which deliveries to refuse on purpose, by the ratios of the role.
+def choose_refusals(role: Role, deliveries: Deliveries) -> Refusals:
+    """Return which deliveries to nak, to terminate or to leave without ack, by the role's ratios.
 
-    They are chosen by stream sequence, at the first delivery, so that the choice can be checked.
+    Only first deliveries are chosen, by stream sequence: the choice is the same in every run.
     """
     ratio = choice_ratios(deliveries.stream_seq)
     first = deliveries.delivered_count == 1
@@ -76,13 +76,13 @@ def refusals(role: Role, deliveries: Deliveries) -> Refusals:
     return Refusals(
         nak=first & (ratio < upto_nak),
         term=first & (ratio >= upto_nak) & (ratio < upto_term),
-        never=first & (ratio >= upto_term) & (ratio < upto_term + role.never_ack_ratio),
+        leave=first & (ratio >= upto_term) & (ratio < upto_term + role.never_ack_ratio),
     )
 
 
 def choice_ratios(stream_seq: Int64s) -> npt.NDArray[np.float64]:
-    """Return a number from 0 to 1 per stream sequence, evenly spread and always the same."""
-    hashed = (stream_seq.astype(np.uint64) * _SCALE) & np.uint64(0xFFFFFFFF)
+    """Return a pseudorandom number from 0 to 1 per stream sequence, the same in every run."""
+    hashed = (stream_seq.astype(np.uint64) * _HASH_MULTIPLIER) & np.uint64(0xFFFFFFFF)
     ratio: npt.NDArray[np.float64] = hashed.astype(np.float64) / 2**32
     return ratio
 
@@ -92,10 +92,9 @@ def ack_frames(
     nak: npt.NDArray[np.bool_] | None = None,
     confirm_to: Bytes2D | None = None,
 ) -> bytes:
-    """Return the acks of deliveries, or naks where the mask `nak` is true, ready to write.
+    """Return the frames of acks to (n, length) reply subjects, or of naks where `nak` is true.
 
-    `replies` are their (n, length) reply subjects; `confirm_to` the reply subjects of
-    confirmations, one row each.
+    `confirm_to` has the reply subjects to which the server confirms the acks, one row each.
     """
     count, width = replies.shape
     middle = b"" if confirm_to is None else b" "
@@ -109,7 +108,7 @@ def ack_frames(
         frames[:, 5 + width : 4 + width + confirm] = confirm_to
     frames[:, 4 + width + confirm :] = np.frombuffer(tail, np.uint8)
     if nak is not None and nak.any():
-        frames[nak, -6:-2] = _NOT_ACKS
+        frames[nak, -6:-2] = _NAK_BYTES
     return frames.tobytes()
 
 

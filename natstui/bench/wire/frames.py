@@ -1,8 +1,8 @@
-"""The protocol parser of the wire client: bytes in, runs of equally laid out messages out.
+"""The protocol parser of the wire client: it splits bytes into runs of frames of one layout.
 
 Messages of a load have frames of equal length, so a read is mostly one two-dimensional array.
-A run is cut where the layout changes; a control line comes out by itself. What a frame's length
-is follows from its own size token alone, so nothing inside a payload can be taken for a frame.
+A run ends where the layout changes, or at a control line. The length of a frame is read from its
+own size token only, so a payload that contains a frame is not mistaken for one.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _HEAD = re.compile(
     rb"(?:[ \t]+(?P<reply>[^\s]*[^\s\d][^\s]*|\d+(?=[ \t]+\d+[ \t]+\d+\Z)))?"
     rb"(?P<sizes>(?:[ \t]+\d+){1,2})[ \t]*\Z"
 )
-_CONTROL = (b"PING", b"PONG", b"INFO", b"+OK", b"-ERR")
+_CONTROL_VERBS = (b"PING", b"PONG", b"INFO", b"+OK", b"-ERR")
 _CRLF = b"\r\n"
-_LONGEST_LINE_BYTES = 4 << 20
+_MAX_LINE_BYTES = 4 << 20
 _STATUS_AT = len(b"NATS/1.0")
 _SCALAR_ROWS = 16
-"""Number of frames that are compared one by one before arrays are cheaper."""
-_KNOWN_LINES = 256
+"""Number of frames up to which comparing them one by one is cheaper than with arrays."""
+_MAX_CACHED_LINES = 256
 _WORD_BYTES = 8
-_NEARLY_A_DIGIT = 0xF0
-"""Mask of the first half of a byte: with it a byte is a digit, or one of the six signs after the
-digits.
+_DIGIT_MASK = 0xF0
+"""Mask of the upper four bits of a byte, which all digits share with the six characters after
+them.
 """
 
 
-class ProtocolBroken(NatstuiError):
-    """The server sent data that is not the NATS protocol."""
+class ProtocolError(NatstuiError):
+    """An error for data from the server that is not the NATS protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Consecutive messages of one layout: one row of bytes each."""
+class FrameRun:
+    """Consecutive frames of one layout, as an array with a row of bytes per frame."""
 
     layout: Layout
     rows: Bytes2D
@@ -97,77 +97,84 @@ class Run:
         return None if self.layout.reply is None else self.rows[:, self.layout.reply]
 
     def text(self, row: int, part: slice) -> bytes:
-        """Return the bytes of one part of the message in a row."""
+        """Return the bytes of one part of the frame in a row."""
         return self.rows[row, part].tobytes()
 
 
-class Framer:
+class FrameParser:
     """Splits a stream of bytes, in chunks of any size, into runs and control lines."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._incomplete_bytes = b""
         self._layouts: dict[bytes, Layout] = {}
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no part of a frame is stored."""
-        return not self._rest
+        """Return whether no incomplete frame is stored."""
+        return not self._incomplete_bytes
 
-    def feed(self, data: bytes) -> Iterator[Run | bytes]:
+    def feed(self, data: bytes) -> Iterator[FrameRun | bytes]:
         """Yield the runs and control lines that new bytes complete, in order; store the rest.
 
-        Raises ProtocolBroken.
+        Raises ProtocolError for data that is not the NATS protocol.
         """
-        if self._rest:
-            data = self._rest + data
-            self._rest = b""
+        if self._incomplete_bytes:
+            data = self._incomplete_bytes + data
+            self._incomplete_bytes = b""
         position = 0
         while position < len(data):
             end = data.find(_CRLF, position)
             if end < 0:
-                if len(data) - position > _LONGEST_LINE_BYTES:
-                    raise ProtocolBroken("the server sent a control line without an end")
+                if len(data) - position > _MAX_LINE_BYTES:
+                    raise ProtocolError("the server sent a control line without an end")
                 break
             line = data[position:end]
             if line.startswith((b"MSG", b"HMSG")):
-                layout = self._layouts.get(line) or self._learn(line)
-                run = self._run(data, position, layout)
+                layout = self._layouts.get(line) or self._cache_layout(line)
+                run = self._next_run(data, position, layout)
                 if run is None:
                     break
                 position += len(run) * layout.frame_bytes
                 yield run
-            elif line.upper().startswith(_CONTROL):
+            elif line.upper().startswith(_CONTROL_VERBS):
                 position = end + 2
                 yield line + _CRLF
             else:
-                raise ProtocolBroken(f"the server sent an unknown control line: {line[:60]!r}")
-        self._rest = data[position:]
+                raise ProtocolError(f"the server sent an unknown control line: {line[:60]!r}")
+        self._incomplete_bytes = data[position:]
 
     def reset(self) -> None:
-        """Discard an incomplete frame: its connection was lost."""
-        self._rest = b""
+        """Discard an incomplete frame, of a connection that was lost."""
+        self._incomplete_bytes = b""
 
-    def _run(self, data: bytes, position: int, layout: Layout) -> Run | None:
-        """Return the run that starts here; None without a complete frame."""
-        complete = (len(data) - position) // layout.frame_bytes
-        if not complete:
+    def _next_run(self, data: bytes, position: int, layout: Layout) -> FrameRun | None:
+        """Return the run that starts at `position`; None without a complete frame.
+
+        Raises ProtocolError for a frame that does not end with CR LF.
+        """
+        complete_count = (len(data) - position) // layout.frame_bytes
+        if not complete_count:
             return None
-        status = _status(data, position, layout)
-        count = 1 if status is not None else _equal_heads(data, position, layout, complete)
-        frames = count or complete
-        frame_bytes = np.frombuffer(data, np.uint8, frames * layout.frame_bytes, position)
-        rows = frame_bytes.reshape(frames, layout.frame_bytes)
+        status = _read_status(data, position, layout)
+        count = (
+            1 if status is not None else _count_equal_heads(data, position, layout, complete_count)
+        )
+        frames_count = count or complete_count
+        frame_bytes = np.frombuffer(data, np.uint8, frames_count * layout.frame_bytes, position)
+        rows = frame_bytes.reshape(frames_count, layout.frame_bytes)
         if count is None:
-            rows = rows[: _equal_rows(rows, layout)]
+            rows = rows[: _count_equal_rows(rows, layout)]
         if rows[:, -2:].tobytes() != _CRLF * len(rows):
-            raise ProtocolBroken("the server sent a message that is longer than announced")
-        return Run(layout, rows, status)
+            raise ProtocolError("the server sent a message that is longer than announced")
+        return FrameRun(layout, rows, status)
 
-    def _learn(self, line: bytes) -> Layout:
-        """Parse a control line; cache it, because without a reply the same comes again."""
+    def _cache_layout(self, line: bytes) -> Layout:
+        """Return the layout of a control line; cache it if the line has no reply subject, since
+        such lines repeat.
+        """
         layout = _read_layout(line)
         if layout.reply is None:
-            if len(self._layouts) >= _KNOWN_LINES:
+            if len(self._layouts) >= _MAX_CACHED_LINES:
                 self._layouts.clear()
             self._layouts[line] = layout
         return layout
@@ -176,10 +183,10 @@ class Framer:
 def _read_layout(line: bytes) -> Layout:
     match = _HEAD.match(line)
     if match is None:
-        raise ProtocolBroken(f"the server sent a malformed message line: {line[:60]!r}")
+        raise ProtocolError(f"the server sent a malformed message line: {line[:60]!r}")
     sizes = match["sizes"].split()
     if len(sizes) != (2 if match["h"] else 1):
-        raise ProtocolBroken(f"the server sent a malformed message line: {line[:60]!r}")
+        raise ProtocolError(f"the server sent a malformed message line: {line[:60]!r}")
     return Layout(
         sid=int(match["sid"]),
         subject=slice(*match.span("subject")),
@@ -190,7 +197,7 @@ def _read_layout(line: bytes) -> Layout:
     )
 
 
-def _status(data: bytes, position: int, layout: Layout) -> int | None:
+def _read_status(data: bytes, position: int, layout: Layout) -> int | None:
     """Return the status code in the first line of the headers; None without one."""
     if not layout.header_bytes:
         return None
@@ -200,15 +207,18 @@ def _status(data: bytes, position: int, layout: Layout) -> int | None:
 
 
 def _fixed_bytes(layout: Layout) -> int:
-    """Return how many bytes of a frame determine its layout."""
+    """Return how many bytes at the start of a frame determine its layout."""
     head = layout.head_bytes + (_STATUS_AT + 1 if layout.header_bytes else 0)
     return min(head, layout.frame_bytes)
 
 
-def _equal_heads(data: bytes, position: int, layout: Layout, complete_count: int) -> int | None:
-    """Return how many frames start with the same bytes; None when arrays must decide.
+def _count_equal_heads(
+    data: bytes, position: int, layout: Layout, complete_count: int
+) -> int | None:
+    """Return how many frames have the same first bytes; None if arrays must compare them.
 
-    Short runs are common where sizes change from message to message: arrays do not pay there.
+    Frames are compared one by one up to a limit, because short runs are common where sizes change
+    from message to message.
     """
     step, head = layout.frame_bytes, _fixed_bytes(layout)
     sizes = (layout.reply or layout.subject).stop
@@ -222,15 +232,15 @@ def _equal_heads(data: bytes, position: int, layout: Layout, complete_count: int
     return complete_count if complete_count <= _SCALAR_ROWS else None
 
 
-def _equal_rows(rows: Bytes2D, layout: Layout) -> int:
-    """Return how many rows from the first on have its layout; only digits of names may differ.
+def _count_equal_rows(rows: Bytes2D, layout: Layout) -> int:
+    """Return how many rows from the first on have the same layout.
 
-    Bytes are compared eight at a time, which is much faster than one by one.
+    Digits in subjects and reply subjects may differ. Eight bytes are compared at a time.
     """
     head = _fixed_bytes(layout)
     width = -(-head // _WORD_BYTES) * _WORD_BYTES
     padded = np.zeros((2, width), np.uint8)
-    padded[0, :head], padded[1, :head] = rows[0, :head], _mask(rows[0, :head], layout)
+    padded[0, :head], padded[1, :head] = rows[0, :head], _comparison_mask(rows[0, :head], layout)
     expected, mask = padded.view(np.int64)
     count, limit = 1, 8
     while count < len(rows):
@@ -246,10 +256,10 @@ def _equal_rows(rows: Bytes2D, layout: Layout) -> int:
     return count
 
 
-def _mask(first: Bytes2D, layout: Layout) -> Bytes2D:
-    """Return which bits must be equal: of digits in names only those that exclude a space."""
+def _comparison_mask(first: Bytes2D, layout: Layout) -> Bytes2D:
+    """Return the mask of the bits that rows of one layout share: digits in subjects may differ."""
     mask = np.full(len(first), 0xFF, np.uint8)
     for name in (layout.subject, layout.reply):
         if name is not None:
-            mask[name][are_digits(first[name])] = _NEARLY_A_DIGIT
+            mask[name][are_digits(first[name])] = _DIGIT_MASK
     return mask

@@ -1,4 +1,4 @@
-"""The socket of a nats-py connection, used directly for entire blocks of protocol."""
+"""Reads and writes blocks of NATS protocol directly on the socket of a nats-py connection."""
 
 from __future__ import annotations
 
@@ -16,79 +16,77 @@ import nats.errors
 from nats.aio.transport import TcpTransport
 
 from natstui.bench.job.job import Job
-from natstui.bench.wire.frames import Framer, Run
-from natstui.errors import NatstuiError, PermissionDenied, ServerGone
+from natstui.bench.wire.frames import FrameParser, FrameRun
+from natstui.errors import ConnectionLost, NatstuiError, PermissionDenied
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.permissions import read_violation
 
-OnRun = Callable[[Run, int], None]
-"""Receives a run of messages and the time they were read (monotonic ns)."""
+OnRun = Callable[[FrameRun, int], None]
+"""A callback that gets a run of frames and the time at which it was read (monotonic ns)."""
 
 _HIGH_WATER_BYTES = 1 << 20
-_LOOK_S = 0.02
-_SUBSCRIBE_S = 10.0
+_CHECK_INTERVAL_S = 0.02
+_SUBSCRIBE_TIMEOUT_S = 10.0
 
 
-class LibraryChanged(NatstuiError):
-    """This version of nats-py has other internals."""
+class UnsupportedNatsPy(NatstuiError):
+    """An error for a version of nats-py whose internals the link does not know."""
 
 
 class WireLink:
-    """Reads and writes raw protocol on one connection; other subscriptions are passed to
-    nats-py.
-    """
+    """Reads and writes raw protocol on one connection; nats-py gets all other lines."""
 
     def __init__(self, nc: GuardedClient) -> None:
         self.nc = nc
         self.failure: asyncio.Future[NatstuiError] = asyncio.get_running_loop().create_future()
-        """Set when the connection is broken, or something is not allowed."""
-        self.is_held = False
-        """Whether received data is left in the socket until `resume_reading`."""
+        """The error that ends the link: a broken connection, or a denied permission."""
+        self.is_reading_paused = False
+        """Whether `pause_reading` was called, and `resume_reading` was not yet."""
         self.lost_count = 0
-        """How often the connection was lost."""
+        """Number of times that the connection was lost."""
         self.polled_ns = 0
         """CPU time spent polling for replies that had not arrived yet."""
-        self._framer = Framer()
+        self._parser = FrameParser()
         self._handlers: dict[int, OnRun] = {}
-        self._others: asyncio.Queue[bytes] = asyncio.Queue()
-        self._original: Any = None
-        self._pump: asyncio.Task[None] | None = None
+        self._nats_py_data: asyncio.Queue[bytes] = asyncio.Queue()
+        self._nats_py_parser: Any = None
+        self._forward_task: asyncio.Task[None] | None = None
 
     def replace_parser(self) -> None:
-        """Replace nats-py's parser; raises LibraryChanged when that is not safe."""
+        """Replace nats-py's parser by this link; raises UnsupportedNatsPy if that is not safe."""
         parser: Any = getattr(self.nc, "_ps", None)
         is_supported = callable(getattr(parser, "parse", None)) and hasattr(parser, "buf")
         is_supported = is_supported and isinstance(
             getattr(self.nc, "_transport", None), TcpTransport
         )
         if not is_supported or parser.state != 1 or parser.buf:
-            raise LibraryChanged(
+            raise UnsupportedNatsPy(
                 "the load does not fit this version of nats-py:"
                 " reinstall natstui, which requires one that does"
             )
-        self._original = parser
+        self._nats_py_parser = parser
         self.nc._ps = self
-        self._pump = self.run(self._pass_on())
-        self._swap()
+        self._forward_task = self.start_task(self._forward_to_nats_py())
+        self._replace_protocol()
 
     async def subscribe(self, subject: str, on_run: OnRun, queue: str = "") -> int:
         """Subscribe, also after every reconnect; return the number of the subscription.
 
-        `on_run` gets each run of frames and the time. Returns once the server confirmed it.
+        `on_run` gets the runs of frames. Returns when the server has confirmed the subscription.
         """
         subscription = await self.nc.subscribe(subject, queue=queue)
         number: int = subscription._id
         self._handlers[number] = on_run
         # Our blocks pass by nats-py's own queue, and would overtake the subscription.
-        await self.flush(_SUBSCRIBE_S)
+        await self.flush(_SUBSCRIBE_TIMEOUT_S)
         return number
 
     def end_subscriptions(self) -> None:
-        """Stop receiving: later messages stay unread, and are not acked."""
+        """Drop the callbacks of all subscriptions: later messages are not counted or acked."""
         self._handlers.clear()
 
     def write(self, data: bytes) -> None:
-        """Send protocol; it is lost when there is no connection."""
+        """Write protocol to the socket; without a connection it is dropped."""
         if self.nc.is_connected:
             self.nc._transport.write(data)
 
@@ -108,48 +106,48 @@ class WireLink:
     async def flush(self, timeout_s: float) -> None:
         """Wait until the server has read everything written so far.
 
-        Raises ServerGone after `timeout_s`, or if the connection is lost.
+        Raises ConnectionLost after `timeout_s`, or if the connection is lost.
         """
         await self.drain()
         try:
             await self.nc.flush(timeout=timeout_s)
         except (nats.errors.Error, OSError) as error:
-            raise ServerGone(
+            raise ConnectionLost(
                 f"the server did not accept all data within {timeout_s:g} s"
             ) from error
 
     async def wait_connected(self, within_s: float = 10.0, cause: Exception | None = None) -> None:
-        """Wait until the connection is restored; raises ServerGone after a timeout."""
+        """Wait until the connection is restored; raises ConnectionLost after `within_s`."""
         deadline_s = time.monotonic() + within_s
         await asyncio.sleep(0)
         while not self.nc.is_connected:
             if self.failure.done():
                 raise self.failure.result()
             if time.monotonic() > deadline_s or self.nc.is_closed:
-                raise ServerGone(
+                raise ConnectionLost(
                     f"the server became unavailable and was not back within {within_s:g} s"
                 ) from cause
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_CHECK_INTERVAL_S)
 
-    def received(self, data: bytes) -> None:
-        """Parse bytes that nats-py has not read, and count them as a sign of life."""
+    def handle_socket_data(self, data: bytes) -> None:
+        """Parse bytes of the socket, and count them as a sign that the server is alive."""
         self.nc._transport.arrivals.add(len(data))
-        self._take(data)
+        self._handle_data(data)
 
-    def _take(self, data: bytes) -> None:
+    def _handle_data(self, data: bytes) -> None:
         now_ns = time.monotonic_ns()
         try:
-            for run_or_line in self._framer.feed(data):
-                if isinstance(run_or_line, Run):
+            for run_or_line in self._parser.feed(data):
+                if isinstance(run_or_line, FrameRun):
                     handler = self._handlers.get(run_or_line.layout.sid)
                     if handler is not None:
                         handler(run_or_line, now_ns)
                     else:
-                        self._others.put_nowait(run_or_line.rows.tobytes())
+                        self._nats_py_data.put_nowait(run_or_line.rows.tobytes())
                 elif run_or_line.startswith(b"PING"):
                     self.write(b"PONG\r\n")
                 else:
-                    self._control(run_or_line)
+                    self._handle_control_line(run_or_line)
         except NatstuiError as error:
             self.fail(error)
         except BaseException as error:
@@ -157,27 +155,27 @@ class WireLink:
             raise
 
     @property
-    def is_behind(self) -> bool:
-        """Return whether written data waits for the socket."""
+    def has_unsent_data(self) -> bool:
+        """Return whether written data is still in the buffer of the socket."""
         return bool(self.nc._transport._io_writer.transport.get_write_buffer_size())
 
     @property
     def is_between_frames(self) -> bool:
         """Return whether the next byte starts a new frame."""
-        return self._framer.is_empty
+        return self._parser.is_empty
 
     def fail(self, error: NatstuiError) -> None:
-        """End every sender and receiver on this link with this error."""
+        """Set the error that ends every sender and receiver of this link, if none is set."""
         if not self.failure.done():
             self.failure.set_result(error)
 
-    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task and return it; its failure fails the link."""
-        task = asyncio.create_task(work)
-        task.add_done_callback(self._ended)
+    def start_task(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task and return it; an exception in it fails the link."""
+        task = asyncio.create_task(coroutine)
+        task.add_done_callback(self._on_task_end)
         return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_end(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, NatstuiError):
             self.fail(error)
@@ -185,76 +183,79 @@ class WireLink:
             self.fail(NatstuiError(f"the client of the benchmark failed: {error!r}"))
 
     async def close(self) -> None:
-        """Return the socket to nats-py."""
-        if self._pump is not None:
-            self._pump.cancel()
-            await asyncio.wait({self._pump})
+        """Stop forwarding lines to nats-py."""
+        if self._forward_task is not None:
+            self._forward_task.cancel()
+            await asyncio.wait({self._forward_task})
 
     async def parse(self, data: bytes = b"") -> None:
-        """Parse data of nats-py's read loop: the first bytes after a reconnect."""
+        """Parse the first bytes after a reconnect, which nats-py has read.
+
+        The link reads all later bytes from the socket itself.
+        """
         if data:
-            self._take(data)
-            self._swap()
+            self._handle_data(data)
+            self._replace_protocol()
 
     def reset(self) -> None:
         """Reset the parser after a lost connection, as nats-py requires."""
         self.lost_count += 1
-        self._framer.reset()
-        self._original.reset()
+        self._parser.reset()
+        self._nats_py_parser.reset()
 
-    def _control(self, line: bytes) -> None:
+    def _handle_control_line(self, line: bytes) -> None:
         if line.startswith(b"-ERR"):
             violation = read_violation(line.decode("utf-8", "replace").lower())
             if violation is not None:
                 self.fail(PermissionDenied(violation.subject, violation.kind))
-        self._others.put_nowait(line)
+        self._nats_py_data.put_nowait(line)
 
-    async def _pass_on(self) -> None:
+    async def _forward_to_nats_py(self) -> None:
         while True:
-            await self._original.parse(await self._others.get())
+            await self._nats_py_parser.parse(await self._nats_py_data.get())
 
-    def _swap(self) -> None:
-        """Let the socket call the link without nats-py's stream reader in between."""
+    def _replace_protocol(self) -> None:
+        """Replace the protocol of the socket, so that it passes data to the link directly."""
         writer, reader = self.nc._transport._io_writer, self.nc._transport._io_reader
         transport = writer.transport
         if isinstance(transport.get_protocol(), _Protocol):
             return
-        waiting = bytes(reader._buffer)
+        unread_data = bytes(reader._buffer)
         reader._buffer.clear()
         transport.set_protocol(_Protocol(self, transport.get_protocol()))
         transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
         reader._maybe_resume_transport()
-        if self.is_held:
+        if self.is_reading_paused:
             transport.pause_reading()
-        if waiting:
-            self.received(waiting)
+        if unread_data:
+            self.handle_socket_data(unread_data)
 
 
 class _Protocol(asyncio.Protocol):
-    """Reads for the link; everything else about the socket is left to nats-py."""
+    """Passes received data to the link, and every other event of the socket to nats-py."""
 
-    def __init__(self, link: WireLink, original: Any) -> None:
+    def __init__(self, link: WireLink, nats_py_protocol: Any) -> None:
         self._link = link
-        self._original = original
+        self._nats_py_protocol = nats_py_protocol
 
     def data_received(self, data: bytes) -> None:
-        self._link.received(data)
+        self._link.handle_socket_data(data)
 
     def eof_received(self) -> bool | None:
-        keep: bool | None = self._original.eof_received()
+        keep: bool | None = self._nats_py_protocol.eof_received()
         return keep
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._original.connection_lost(exc)
+        self._nats_py_protocol.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        self._original.pause_writing()
+        self._nats_py_protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        self._original.resume_writing()
+        self._nats_py_protocol.resume_writing()
 
 
-_HANG_UP_S = 1.0
+_CLOSE_TIMEOUT_S = 1.0
 _READ_OUT_TIMEOUT_S = 2.0
 _RECEIVE_TIMEOUT = struct.pack("ll", 0, 40_000)
 """Timeout of a blocking read: seconds and microseconds."""
@@ -273,97 +274,97 @@ def blocking_socket(link: WireLink) -> Iterator[socket.socket | None]:
         yield None
         return
     transport.pause_reading()
-    twin = socket.socket(fileno=socket.dup(plain_socket.fileno()))
-    twin.settimeout(None)
-    twin.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _RECEIVE_TIMEOUT)
+    duplicate_socket = socket.socket(fileno=socket.dup(plain_socket.fileno()))
+    duplicate_socket.settimeout(None)
+    duplicate_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _RECEIVE_TIMEOUT)
     try:
-        yield twin
+        yield duplicate_socket
     finally:
-        # The twin shares its mode with the original, which asyncio needs non-blocking.
-        twin.setblocking(False)
-        twin.close()
+        # The duplicate_socket shares its mode with the original, which asyncio needs non-blocking.
+        duplicate_socket.setblocking(False)
+        duplicate_socket.close()
         if not transport.is_closing():
             transport.resume_reading()
 
 
 _POLL_NS = 100_000
-"""How long to poll for a reply before sleeping: most come sooner."""
+"""Time for which the socket is polled before the thread sleeps: most replies arrive earlier."""
 
 
-def receive(link: WireLink, duplicate_socket: socket.socket, most_bytes: int) -> bytes:
-    """Return the next data on a blocking duplicate of the socket, `most_bytes` at most.
+def receive_data(link: WireLink, duplicate_socket: socket.socket, max_bytes: int) -> bytes:
+    """Return the next data of a blocking duplicate of the socket, at most `max_bytes`.
 
-    Raises OSError after a long time without any. Sleeping and waking takes longer than the
-    server's entire reply: so the socket is first polled for a moment, and the core is yielded to
-    other processes in between.
+    Raises OSError after 40 ms without data. The socket is first polled for 0.1 ms, because
+    sleeping and waking takes longer than a reply of the server.
     """
     until_ns, cpu_ns = time.monotonic_ns() + _POLL_NS, time.thread_time_ns()
     try:
         while time.monotonic_ns() < until_ns:
             try:
-                return duplicate_socket.recv(most_bytes, socket.MSG_DONTWAIT)
+                return duplicate_socket.recv(max_bytes, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 os.sched_yield()
     finally:
         link.polled_ns += time.thread_time_ns() - cpu_ns
-    return duplicate_socket.recv(most_bytes)
+    return duplicate_socket.recv(max_bytes)
 
 
-async def hang_up(link: WireLink) -> None:
-    """Close the connection after the server has read everything written before.
+async def close_after_writes(link: WireLink) -> None:
+    """Close the connection after the server has read everything written before, within 1 s.
 
-    Received data is discarded. With a reset instead, the server might drop what it has not read
-    yet, and our last acks with it.
+    Received data is discarded. A reset would let the server drop acks that it has not read yet.
     """
-    nc, deadline_s = link.nc, time.monotonic() + _HANG_UP_S
+    nc, deadline_s = link.nc, time.monotonic() + _CLOSE_TIMEOUT_S
     if not (nc.is_connected and isinstance(nc._transport, TcpTransport)):
         return
     transport = nc._transport._io_writer.transport
     while True:
-        waiting, nc._pending, nc._pending_data_size = nc._pending, [], 0
-        transport.write(b"".join(waiting))
+        unsent_chunks, nc._pending, nc._pending_data_size = nc._pending, [], 0
+        transport.write(b"".join(unsent_chunks))
         if not transport.get_write_buffer_size() or time.monotonic() > deadline_s:
             break
         await asyncio.sleep(0.001)
-    with socket.socket(fileno=socket.dup(transport.get_extra_info("socket").fileno())) as twin:
-        twin.settimeout(_HANG_UP_S)
+    with socket.socket(
+        fileno=socket.dup(transport.get_extra_info("socket").fileno())
+    ) as duplicate_socket:
+        duplicate_socket.settimeout(_CLOSE_TIMEOUT_S)
         with contextlib.suppress(OSError):
-            twin.shutdown(socket.SHUT_WR)
-            while time.monotonic() < deadline_s and twin.recv(1 << 18):
+            duplicate_socket.shutdown(socket.SHUT_WR)
+            while time.monotonic() < deadline_s and duplicate_socket.recv(1 << 18):
                 continue
 
 
-def pause_reading(link: WireLink, duration_s: float) -> None:
+def pause_reading_for(link: WireLink, duration_s: float) -> None:
     """Leave received data in the socket for `duration_s`, then read again."""
-    if _hold(link):
+    if _stop_reading(link):
         asyncio.get_running_loop().call_later(duration_s, _resume, link)
 
 
-def hold_reading(link: WireLink) -> None:
+def pause_reading(link: WireLink) -> None:
     """Leave received data in the socket until `resume_reading`."""
-    if not link.is_held:
-        link.is_held = True
-        # Nothing comes now, and it must not be taken for a lost connection.
-        link.nc.is_held = True
-        _hold(link)
+    if not link.is_reading_paused:
+        link.is_reading_paused = True
+        # nats-py must not see the silence as a lost connection.
+        link.nc.is_reading_paused = True
+        _stop_reading(link)
 
 
 def resume_reading(link: WireLink) -> None:
-    """Resume reading."""
-    if link.is_held:
-        link.is_held = link.nc.is_held = False
+    """Read from the socket again after `pause_reading`."""
+    if link.is_reading_paused:
+        link.is_reading_paused = link.nc.is_reading_paused = False
     _resume(link)
 
 
 def _resume(link: WireLink) -> None:
-    """Resume reading, unless `hold_reading` is active."""
-    transport = None if link.is_held else _transport(link)
+    """Read from the socket again, unless `pause_reading` was called."""
+    transport = None if link.is_reading_paused else _transport(link)
     if transport is not None and not transport.is_closing() and not transport.is_reading():
         transport.resume_reading()
 
 
-def _hold(link: WireLink) -> bool:
-    """Stop reading; return whether it was active."""
+def _stop_reading(link: WireLink) -> bool:
+    """Stop reading from the socket; return whether it was being read."""
     transport = _transport(link)
     if transport is None or transport.is_closing() or not transport.is_reading():
         return False
@@ -372,32 +373,32 @@ def _hold(link: WireLink) -> bool:
 
 
 def _transport(link: WireLink) -> Any:
-    """Return the transport of a connection's bytes."""
+    """Return the asyncio transport of the TCP connection; None for another kind."""
     lower_transport = link.nc._transport
     return (
         lower_transport._io_writer.transport if isinstance(lower_transport, TcpTransport) else None
     )
 
 
-async def until_stopped(job: Job, link: WireLink) -> None:
-    """Wait until the job stops; raises the error of the link."""
+async def wait_until_stopped(job: Job, link: WireLink) -> None:
+    """Wait until the job stops; raises the error of the link if it fails earlier."""
     stopping = asyncio.ensure_future(job.stopping.wait())
-    both: set[asyncio.Future[Any]] = {stopping, link.failure}
-    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    futures: set[asyncio.Future[Any]] = {stopping, link.failure}
+    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     if link.failure.done():
         raise link.failure.result()
 
 
 async def read_pending(link: WireLink) -> None:
-    """Wait until all data that the server has sent so far is read, even on a busy machine.
+    """Wait until all data that the server has sent so far is read, for at most 2 s.
 
-    The PONG for a PING comes after all of it. After 2 s it returns: messages may be missing then.
+    The PONG for a PING arrives after that data. After 2 s messages may be unread.
     """
-    if link.is_held or not link.nc.is_connected:
+    if link.is_reading_paused or not link.nc.is_connected:
         return
     try:
         async with asyncio.timeout(_READ_OUT_TIMEOUT_S):
             await link.flush(_READ_OUT_TIMEOUT_S)
-    except (ServerGone, TimeoutError):
+    except (ConnectionLost, TimeoutError):
         return

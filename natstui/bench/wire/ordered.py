@@ -1,6 +1,4 @@
-"""Ordered consumers with the wire client: each worker gets the entire stream, again after
-a gap.
-"""
+"""Ordered consumers of the wire client: each worker receives all messages of the stream."""
 
 from __future__ import annotations
 
@@ -11,25 +9,26 @@ import time
 import numpy as np
 
 from natstui.bench.job.job import Job, RetryPolicy, consumer_description
-from natstui.bench.wire.consume import SILENT_NS, Consumer, pull_request
+from natstui.bench.wire.consume import SILENCE_TIMEOUT_NS, DeliveryReceiver, pull_request
 from natstui.bench.wire.deliveries import read_deliveries
-from natstui.bench.wire.frames import Run
+from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import WireLink
-from natstui.errors import NatstuiError, RequestFailed, RequestTimedOut, ServerGone
+from natstui.errors import ConnectionLost, NatstuiError, RequestFailed, RequestTimedOut
 from natstui.model.assets.defaults import consumer_request
 
 _BATCH_MSGS = 10_000
-_INACTIVE_S = 30
+_INACTIVE_THRESHOLD_S = 30
 _NO_STREAM = 10059
 
 
-class OrderedReceiver(Consumer):
-    """Pulls from an ephemeral consumer without acks; after a gap it creates another one from there
-    on.
+class OrderedReceiver(DeliveryReceiver):
+    """Pulls from an ephemeral consumer without acks; after a gap it creates another one.
+
+    The new consumer starts at the first missing message.
     """
 
     def __init__(self, job: Job, link: WireLink, filter_subject: str | None = None) -> None:
-        """Create for a stream; `filter_subject` limits it to a subject."""
+        """Create without a consumer; with `filter_subject` it receives only that subject."""
         super().__init__(job, link)
         self._filter = {} if filter_subject is None else {"filter_subject": filter_subject}
         self._generation = 0
@@ -37,8 +36,8 @@ class OrderedReceiver(Consumer):
         self._next_stream_seq = 1
         self._requested_msgs = 0
         self._head = b""
-        self._heard_ns = 0
-        self._restart = asyncio.Event()
+        self._last_received_ns = 0
+        self._must_recreate = asyncio.Event()
         self._lost_count = link.lost_count
         self._retry = RetryPolicy(job)
 
@@ -52,25 +51,33 @@ class OrderedReceiver(Consumer):
         self._refill()
         while not self.job.stopping.is_set() and not self.link.failure.done():
             if self._is_lost():
-                await self._create_again()
+                await self._recreate()
                 self._refill()
             await self.job.sleep(0.05)
         if self.link.failure.done():
             raise self.link.failure.result()
 
     def _is_lost(self) -> bool:
-        """Return whether the consumer, or our pull request, does not exist any more."""
-        is_silent = self._requested_msgs > 0 and time.monotonic_ns() - self._heard_ns > SILENT_NS
-        return is_silent or self._restart.is_set() or self.link.lost_count != self._lost_count
+        """Return whether the consumer or the open pull request was lost."""
+        is_silent = (
+            self._requested_msgs > 0
+            and time.monotonic_ns() - self._last_received_ns > SILENCE_TIMEOUT_NS
+        )
+        return (
+            is_silent or self._must_recreate.is_set() or self.link.lost_count != self._lost_count
+        )
 
-    async def _create_again(self) -> None:
-        """Create the next consumer, when a restarting server permits it."""
+    async def _recreate(self) -> None:
+        """Create the next consumer; retries while its server is restarting.
+
+        Raises the error of a refusal that is final.
+        """
         while not self.job.stopping.is_set():
             self._lost_count = self.link.lost_count
             await self.link.wait_connected()
             try:
                 await self._create()
-            except (RequestTimedOut, ServerGone):
+            except (RequestTimedOut, ConnectionLost):
                 if not self._should_retry(503, None):
                     raise
             except RequestFailed as error:
@@ -78,7 +85,7 @@ class OrderedReceiver(Consumer):
                     raise
             else:
                 return
-            await self.job.sleep(RetryPolicy.AGAIN_S)
+            await self.job.sleep(RetryPolicy.RETRY_DELAY_S)
 
     def _should_retry(self, code: int | None, err_code: int | None) -> bool:
         """Return whether the stream is being restored, or its server is restarting."""
@@ -88,8 +95,8 @@ class OrderedReceiver(Consumer):
         return self._retry.should_retry(code, err_code, was_lost=was_lost, count=0)
 
     async def _create(self) -> None:
-        """Create a consumer that continues at the current position."""
-        self._restart.clear()
+        """Create a consumer that starts at the next message, and subscribe to its deliveries."""
+        self._must_recreate.clear()
         self._generation += 1
         self._next_consumer_seq, self._requested_msgs = 1, 0
         orders = self.job.orders
@@ -100,18 +107,18 @@ class OrderedReceiver(Consumer):
             "ack_policy": "none",
             "deliver_policy": "by_start_sequence",
             "opt_start_seq": self._next_stream_seq,
-            "inactive_threshold": _INACTIVE_S * 10**9,
+            "inactive_threshold": _INACTIVE_THRESHOLD_S * 10**9,
             "mem_storage": True,
             "num_replicas": 1,
             **self._filter,
         }
         verb, body = consumer_request(orders.stream or "", name, config, "create")
         reply = json.loads(await self.job.client.request(verb, body))
-        self.job.cleanup = [f"CONSUMER.DELETE.{orders.stream}.{reply['name']}"]
+        self.job.cleanup_verbs = [f"CONSUMER.DELETE.{orders.stream}.{reply['name']}"]
         inbox = self.link.nc.new_inbox()
         generation = self._generation
 
-        def on_run(run: Run, now_ns: int) -> None:
+        def on_run(run: FrameRun, now_ns: int) -> None:
             if generation == self._generation:
                 self._on_run(run, now_ns)
 
@@ -124,10 +131,10 @@ class OrderedReceiver(Consumer):
         if self._requested_msgs <= batch // 2 and self.job.running.is_set():
             self.link.write(pull_request(self._head, batch))
             self._requested_msgs += batch
-            self._heard_ns = time.monotonic_ns()
+            self._last_received_ns = time.monotonic_ns()
 
-    def _on_run(self, run: Run, now_ns: int) -> None:
-        self._heard_ns = now_ns
+    def _on_run(self, run: FrameRun, now_ns: int) -> None:
+        self._last_received_ns = now_ns
         if run.status is not None:
             if run.status == 503:
                 self._on_no_responder()
@@ -135,30 +142,33 @@ class OrderedReceiver(Consumer):
                 self._requested_msgs = 0
                 self._refill()
             return
-        self._retry.succeeded()
+        self._retry.note_success()
         numbers = read_deliveries(run).consumer_seq
         expected_seqs = np.arange(self._next_consumer_seq, self._next_consumer_seq + len(run))
-        in_order = (
+        in_order_count = (
             len(run)
             if (numbers == expected_seqs).all()
             else int((numbers == expected_seqs).argmin())
         )
-        if in_order < len(run):
+        if in_order_count < len(run):
             # What follows a gap comes again, in order, from the next consumer.
             self._generation += 1
-            self._restart.set()
-        if not in_order:
+            self._must_recreate.set()
+        if not in_order_count:
             return
-        deliveries = self.handle_run(Run(run.layout, run.rows[:in_order]), now_ns)
-        self._requested_msgs -= in_order
-        self._next_consumer_seq += in_order
+        deliveries = self.handle_run(FrameRun(run.layout, run.rows[:in_order_count]), now_ns)
+        self._requested_msgs -= in_order_count
+        self._next_consumer_seq += in_order_count
         self._next_stream_seq = int(deliveries.stream_seq[-1]) + 1
         self._refill()
 
     def _on_no_responder(self) -> None:
-        """Create another consumer after a missing responder; fails after a long time."""
+        """Let `run` create another consumer after a missing responder.
+
+        Fails the link after the timeout of the role.
+        """
         if self._should_retry(503, None):
-            self._restart.set()
+            self._must_recreate.set()
         else:
             self.link.fail(
                 NatstuiError(

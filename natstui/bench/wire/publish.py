@@ -1,4 +1,6 @@
-"""Publishing with the wire client: blocks of frames, and a sliding window of acks."""
+"""Publishers of the wire client: core messages in blocks, and JetStream ones with a window of
+acks.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ import numpy as np
 
 from natstui.bench.job.content import Content
 from natstui.bench.job.digits import Int64s, are_digits, read_digits
-from natstui.bench.job.job import Due, Job, Pace, RetryPolicy
+from natstui.bench.job.job import DueMessages, Job, Pace, RetryPolicy
 from natstui.bench.job.template import SEQ_DIGITS
-from natstui.bench.wire.frames import Run
+from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import WireLink
 from natstui.bench.wire.window import Window
 from natstui.errors import RequestFailed
@@ -21,8 +23,8 @@ _BLOCK_BYTES = 96 * 1024
 """Size of a block: large enough to make writes cheap, small enough to stay in the cache."""
 
 
-def refusal(reply: bytes, subject: str) -> RequestFailed:
-    """Return the error in a publish ack."""
+def refusal_error(reply: bytes, subject: str) -> RequestFailed:
+    """Return the error of a publish ack in which the server refuses a message to `subject`."""
     error = json.loads(reply).get("error", {})
     return RequestFailed(
         f'the server refused a message to "{subject}": {error.get("description", "no reason")}',
@@ -37,13 +39,13 @@ def error_code(reply: bytes) -> int | None:
     return error.get("err_code") if isinstance(error, dict) else None
 
 
-def no_stream(subject: str) -> RequestFailed:
-    """Return the error of a publish that no stream stores."""
+def no_stream_error(subject: str) -> RequestFailed:
+    """Return the error for a subject that no stream stores."""
     return RequestFailed(f'no stream stores "{subject}"', code=503)
 
 
 class CorePublisher:
-    """Publishes without acknowledgement."""
+    """Publishes core messages in blocks, without acks."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self._job, self._link = job, link
@@ -52,13 +54,13 @@ class CorePublisher:
         """Do nothing: there is no subscription."""
 
     async def run(self) -> None:
-        """Send blocks when they are due."""
+        """Send blocks of messages when they are due."""
         job, link = self._job, self._link
-        content, pace = Content(job.sending, job.orders.role.batch_msgs), Pace(job)
+        content, pace = Content(job.sender_settings, job.orders.role.batch_msgs), Pace(job)
         while (due_msgs := await pace.next_messages(block_msgs(job))) is not None:
             data, payload_bytes = content.frames(due_msgs.first, due_msgs.due_ns, due_msgs.now_ns)
             link.write(data)
-            job.tally.sent(due_msgs.count, payload_bytes, due_msgs.now_ns)
+            job.tally.count_sent(due_msgs.count, payload_bytes, due_msgs.now_ns)
             await link.drain()
             await asyncio.sleep(0)
         pace.close()
@@ -69,56 +71,58 @@ class CorePublisher:
 
 
 def block_msgs(job: Job) -> int:
-    """Return how many messages to write at once."""
-    payload = job.sending.orders.role.payload
+    """Return the maximum of messages in a block: about 96 KiB, and at most a batch of the role."""
+    payload = job.sender_settings.orders.role.payload
     size_bytes = payload.size_max_bytes or payload.size_bytes
     return max(min(job.orders.role.batch_msgs, _BLOCK_BYTES // (size_bytes + 40)), 1)
 
 
 class AsyncPublisher:
-    """Publishes with a reply subject per message and many messages in flight."""
+    """Publishes to a stream with many messages in flight, each with its own reply subject."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self._job, self._link = job, link
         role = job.orders.role
-        self._most = max(min(role.window_msgs // 2, role.batch_msgs, 1000), 1)
+        self._max_msgs = max(min(role.window_msgs // 2, role.batch_msgs, 1000), 1)
         self._inbox = link.nc.new_inbox().encode()
         self._window = Window(job.tally, role.window_msgs)
         reply = (self._inbox + b".", ("reply", SEQ_DIGITS))
-        self._content = Content(job.sending, self._most, reply)
+        self._content = Content(job.sender_settings, self._max_msgs, reply)
         self._lost_count = link.lost_count
         self._retry = RetryPolicy(job)
-        self._again: dict[int, None] = {}
-        """Messages refused by a restarting server; they are still open."""
+        self._refused_numbers: dict[int, None] = {}
+        """Numbers of the messages that a restarting server refused, to be sent again."""
 
     async def begin(self) -> None:
         """Subscribe to the acks."""
         await self._link.subscribe(f"{self._inbox.decode()}.*", self._on_run)
 
     async def run(self) -> None:
-        """Send all messages, then wait for open ones."""
+        """Send all messages, then wait for the acks of open ones."""
         pace, timeout_s = Pace(self._job), self._job.orders.role.timeout_s
         while (
-            due_msgs := await pace.next_messages(min(self._most, max(self._window.room, 1)))
+            due_msgs := await pace.next_messages(
+                min(self._max_msgs, max(self._window.free_count, 1))
+            )
         ) is not None:
-            await self._room_for(due_msgs.count)
+            await self._wait_for_room(due_msgs.count)
             await self._send(due_msgs)
-            await self._room_for(min(self._most, self._window.open_count))
+            await self._wait_for_room(min(self._max_msgs, self._window.open_count))
         pace.close()
         await self._window.wait(lambda: not self._window.open_count, timeout_s, self._check)
 
-    async def _room_for(self, count: int) -> None:
+    async def _wait_for_room(self, count: int) -> None:
         timeout_s = self._job.orders.role.timeout_s
-        await self._window.wait(lambda: self._window.room >= count, timeout_s, self._check)
+        await self._window.wait(lambda: self._window.free_count >= count, timeout_s, self._check)
 
-    async def _send(self, due_msgs: Due) -> None:
+    async def _send(self, due_msgs: DueMessages) -> None:
         now_ns = time.monotonic_ns()
         numbers = self._window.open(due_msgs.due_ns, now_ns)
         data, payload_bytes = self._content.frames(
             due_msgs.first, due_msgs.due_ns, now_ns, {"reply": numbers}
         )
         self._link.write(data)
-        self._job.tally.sent(due_msgs.count, payload_bytes, now_ns)
+        self._job.tally.count_sent(due_msgs.count, payload_bytes, now_ns)
         await self._link.drain()
         await asyncio.sleep(0)
 
@@ -127,62 +131,67 @@ class AsyncPublisher:
             raise self._link.failure.result()
         if self._link.lost_count != self._lost_count:
             self._lost_count = self._link.lost_count
-            self._window.give_up()
+            self._window.drop_unanswered()
 
-    def _on_run(self, run: Run, now_ns: int) -> None:
+    def _on_run(self, run: FrameRun, now_ns: int) -> None:
         numbers = read_digits(run.subjects[:, -SEQ_DIGITS:])
         payloads = run.payloads
-        alike_bytes = (payloads == payloads[0]) | (are_digits(payloads) & are_digits(payloads[0]))
-        if alike_bytes.all():
-            self._acked(run, 0, numbers, now_ns)
+        equal_bytes = (payloads == payloads[0]) | (are_digits(payloads) & are_digits(payloads[0]))
+        if equal_bytes.all():
+            self._handle_acks(run, 0, numbers, now_ns)
         else:
             for row in range(len(run)):
-                self._acked(run, row, numbers[row : row + 1], now_ns)
+                self._handle_acks(run, row, numbers[row : row + 1], now_ns)
 
     @property
     def _subject(self) -> str:
         return self._job.orders.role.subject
 
-    def _acked(self, run: Run, row: int, numbers: np.ndarray, now_ns: int) -> None:
-        """Handle acks of one kind: stored, stored before, or refused."""
+    def _handle_acks(self, run: FrameRun, row: int, numbers: np.ndarray, now_ns: int) -> None:
+        """Handle equal replies: acks of stored messages or of repeats, or refusals.
+
+        `row` is a row of the run with this reply, `numbers` are the numbers of its messages.
+        """
         reply = run.text(row, run.layout.payload)
         if run.status is not None or b'"error"' in reply:
-            if self._send_again(numbers, run.status, error_code(reply)):
+            if self._schedule_resend(numbers, run.status, error_code(reply)):
                 return
             due_ns, _ = self._window.close(numbers, now_ns)
             self._job.tally.add("refused_msgs", len(due_ns))
             is_refusal = run.status is None
             self._link.fail(
-                refusal(reply, self._subject) if is_refusal else no_stream(self._subject)
+                refusal_error(reply, self._subject)
+                if is_refusal
+                else no_stream_error(self._subject)
             )
             return
-        self._retry.succeeded()
+        self._retry.note_success()
         duplicate = b'"duplicate"' in reply and bool(json.loads(reply).get("duplicate"))
-        self._window.acked(numbers, now_ns, duplicate=duplicate)
+        self._window.close_acked(numbers, now_ns, duplicate=duplicate)
 
-    def _send_again(self, numbers: Int64s, status: int | None, err_code: int | None) -> bool:
-        """Keep refused messages open and send them again soon; returns False for a final
+    def _schedule_resend(self, numbers: Int64s, status: int | None, err_code: int | None) -> bool:
+        """Keep refused messages open, and schedule to send them again; return False for a final
         refusal.
         """
         was_lost = self._link.lost_count > 0
-        for number in self._window.open_among(numbers).tolist():
-            if number in self._again:
+        for number in self._window.select_open(numbers).tolist():
+            if number in self._refused_numbers:
                 # A second refusal: sent twice, it would be stored and answered twice.
                 continue
             if not self._retry.should_retry(status, err_code, was_lost=was_lost):
                 return False
-            if not self._again:
+            if not self._refused_numbers:
                 loop = asyncio.get_running_loop()
-                loop.call_later(self._retry.AGAIN_S, self._write_again)
-            self._again[number] = None
+                loop.call_later(self._retry.RETRY_DELAY_S, self._resend_refused)
+            self._refused_numbers[number] = None
         return True
 
-    def _write_again(self) -> None:
-        """Send refused messages again; those of a lost connection were dropped."""
-        numbers, self._again = list(self._again), {}
+    def _resend_refused(self) -> None:
+        """Send refused messages again, except those of a lost connection."""
+        numbers, self._refused_numbers = list(self._refused_numbers), {}
         if self._link.failure.done():
             return
-        for number in self._window.open_among(np.array(numbers)):
+        for number in self._window.select_open(np.array(numbers)):
             number_array = np.array([number])
             now_ns, due_ns = time.monotonic_ns(), self._window.due_ns(number_array)
             data, _ = self._content.frames(int(number), due_ns, now_ns, {"reply": number_array})

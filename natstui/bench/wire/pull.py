@@ -1,4 +1,4 @@
-"""Pulling with the wire client: continuously, refilled early, or batch by batch."""
+"""Pull consumers of the wire client: with pull requests that overlap, or batch by batch."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 import time
 
 from natstui.bench.job.job import Job
-from natstui.bench.wire.consume import SILENT_NS, Consumer, pull_request
-from natstui.bench.wire.frames import Run
+from natstui.bench.wire.consume import SILENCE_TIMEOUT_NS, DeliveryReceiver, pull_request
+from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import WireLink
 from natstui.errors import JetStreamUnavailable, NatstuiError, NotFound, RequestFailed
 
@@ -21,21 +21,22 @@ _PENDING = re.compile(rb"Nats-Pending-Messages: *(\d+)", re.IGNORECASE)
 _FATAL = re.compile(rb"consumer deleted|consumer is push|bad request|exceeded maxrequest", re.I)
 
 
-class Puller(Consumer):
-    """Keeps pull requests open, so that the server always has one to fill.
+class Puller(DeliveryReceiver):
+    """Pulls with several open requests, so that the server always has one to fill.
 
-    With a processing delay it requests more when half of a batch is left, and never before.
+    With a processing delay it requests more when half of a batch is left.
     """
 
     refill_ratio = 3.0
-    """Number of batches that are requested and not received when the next one is requested."""
-    processing_ratio = 0.5
+    """Number of open batches at or below which the next batch is requested."""
+    processing_refill_ratio = 0.5
+    """The `refill_ratio` with a processing delay, where unprocessed messages count as open."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)
         self._inbox = link.nc.new_inbox().encode()
         self._requested_msgs = 0
-        """Messages requested and not delivered yet."""
+        """Number of messages that are requested and not delivered yet."""
         self._batch = self.role.batch_msgs
         self._last_message_ns = 0
         self._no_responder_since_ns: int | None = None
@@ -54,7 +55,7 @@ class Puller(Consumer):
         while not self.job.stopping.is_set() and not self.link.failure.done():
             if self.link.lost_count != self._lost_count:
                 self._lost_count, self._requested_msgs = self.link.lost_count, 0
-            if time.monotonic_ns() - self._last_message_ns > SILENT_NS:
+            if time.monotonic_ns() - self._last_message_ns > SILENCE_TIMEOUT_NS:
                 self._requested_msgs = 0
             self._refill()
             await self.job.sleep(0.05)
@@ -63,12 +64,12 @@ class Puller(Consumer):
         await self.end()
 
     def _refill(self) -> None:
-        """Send a pull request when few messages are left to come."""
+        """Send a pull request if few requested messages are still to be delivered."""
         if not self.job.running.is_set() or self.job.stopping.is_set():
             return
-        # A slow consumer asks for no more than it can take.
+        # A slow consumer requests no more than it can process.
         open_msgs = self._requested_msgs + self.backlog_msgs
-        ratio = self.processing_ratio if self.role.think_s else self.refill_ratio
+        ratio = self.processing_refill_ratio if self.role.think_s else self.refill_ratio
         if open_msgs <= self._batch * ratio and self.link.nc.is_connected:
             self.link.write(pull_request(self._head, self._batch))
             self._requested_msgs += self._batch
@@ -78,7 +79,7 @@ class Puller(Consumer):
         """Send a pull request if enough of the last batch is processed."""
         self._refill()
 
-    def _on_run(self, run: Run, now_ns: int) -> None:
+    def _on_run(self, run: FrameRun, now_ns: int) -> None:
         self._last_message_ns = now_ns
         if run.status == 503:
             self._on_no_responder(now_ns)
@@ -95,7 +96,10 @@ class Puller(Consumer):
         self._refill()
 
     def _on_no_responder(self, now_ns: int) -> None:
-        """Wait for a new leader or a restarted server; fails when the consumer was deleted."""
+        """Handle a pull request without a responder: a new leader or a restarting server.
+
+        Fails the link after 30 s; checks after 3 s whether the consumer was deleted.
+        """
         self._requested_msgs = 0
         self._no_responder_since_ns = self._no_responder_since_ns or now_ns
         silent_ns = now_ns - self._no_responder_since_ns
@@ -111,10 +115,13 @@ class Puller(Consumer):
         elif silent_ns > _RECOVERY_NS and (
             self._consumer_check is None or self._consumer_check.done()
         ):
-            self._consumer_check = self.link.run(self._check_consumer())
+            self._consumer_check = self.link.start_task(self._check_consumer())
 
     async def _check_consumer(self) -> None:
-        """Fail when the server reports that the consumer does not exist; wait without a reply."""
+        """Raise NotFound if the server reports that the consumer does not exist.
+
+        Without a reply, return after 2 s.
+        """
         orders = self.job.orders
         verb = f"CONSUMER.INFO.{orders.stream}.{orders.consumer}"
         try:
@@ -124,30 +131,30 @@ class Puller(Consumer):
                 f"consumer {orders.stream} > {orders.consumer} was deleted: {error}", code=404
             ) from error
         except NatstuiError:
-            # Nobody can say: its leader may be away, too.
+            # Unknown: the leader of the consumer may be missing, too.
             return
         await asyncio.sleep(_CHECK_S)
 
-    def _on_status(self, run: Run, status: int) -> None:
-        """Handle a status: heartbeats, ended pulls, and errors that end pulling."""
+    def _on_status(self, run: FrameRun, status: int) -> None:
+        """Handle a status message: a heartbeat, the end of a pull request, or an error."""
         headers = run.text(0, run.layout.headers)
         error = _pull_error(status, headers, self.job)
         if error is not None:
             self.link.fail(error)
         elif status != 100:
-            unused_match = _PENDING.search(headers)
-            unused_count = self._requested_msgs - int(unused_match[1]) if unused_match else 0
-            self._requested_msgs = max(unused_count, 0)
+            pending_match = _PENDING.search(headers)
+            open_msgs = self._requested_msgs - int(pending_match[1]) if pending_match else 0
+            self._requested_msgs = max(open_msgs, 0)
 
 
 class Fetcher(Puller):
-    """Requests a batch, receives all of it, then requests the next."""
+    """Requests a batch, receives all of it, then requests the next one."""
 
     refill_ratio = thinking_ratio = 0.0
 
 
 def _pull_error(status: int, headers: bytes, job: Job) -> NatstuiError | None:
-    """Return the error of a status that ends pulling; None if it continues."""
+    """Return the error of a status after which pulling cannot continue; None for any other."""
     name = f"{job.orders.stream} > {job.orders.consumer}"
     if status in (400, 409) and _FATAL.search(headers):
         line = headers.split(b"\r\n", 1)[0].decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Core receiving with the wire client: subscribers, and a service that replies."""
+"""Receivers of core messages of the wire client: subscribers, and a service that replies."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import time
 
 import numpy as np
 
-from natstui.bench.job.content import stamp_place
+from natstui.bench.job.content import stamp_layout
 from natstui.bench.job.job import Job
 from natstui.bench.job.stamps import NO_STAMP
-from natstui.bench.wire.frames import Run
+from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import (
     WireLink,
     blocking_socket,
-    pause_reading,
+    pause_reading_for,
     read_pending,
-    receive,
-    until_stopped,
+    receive_data,
+    wait_until_stopped,
 )
 from natstui.model.bench.plan import SERVICE_QUEUE
 
@@ -28,7 +28,7 @@ class Subscriber:
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self._job, self._link = job, link
-        self._place = stamp_place(job.orders, job.orders.stamp_of)
+        self._stamp_layout = stamp_layout(job.orders, job.orders.received_payload)
 
     async def begin(self) -> None:
         """Subscribe."""
@@ -37,31 +37,31 @@ class Subscriber:
         await self._link.subscribe(subject, self._on_run, role.queue or "")
 
     async def run(self) -> None:
-        """Receive until the job stops, and read all pending messages."""
-        await until_stopped(self._job, self._link)
+        """Receive until the job stops, then read what the server has sent by then."""
+        await wait_until_stopped(self._job, self._link)
         await read_pending(self._link)
 
-    def _on_run(self, run: Run, now_ns: int) -> None:
-        self._job.tally.received(run.payloads, self._place, now_ns)
+    def _on_run(self, run: FrameRun, now_ns: int) -> None:
+        self._job.tally.count_received(run.payloads, self._stamp_layout, now_ns)
         if self._job.orders.role.think_s:
-            pause_reading(self._link, self._job.orders.role.think_s * len(run))
+            pause_reading_for(self._link, self._job.orders.role.think_s * len(run))
 
 
 _TURN_NS = 40_000_000
 """Maximum time for which the event loop is blocked."""
 _READ_BYTES = 1 << 16
-_LOOK_S = 0.02
-_INTERNAL = (b"$JS.", b"$SYS.")
-"""Reply subjects that are not used: a reply would be a request of ours to the server."""
-_PARTS = 5
+_CHECK_INTERVAL_S = 0.02
+_SERVER_PREFIXES = (b"$JS.", b"$SYS.")
+"""Prefixes of subjects of the server: requests with such a reply subject get no reply."""
+_FIELDS_COUNT = 5
 """Fields in the control line of a request: MSG, subject, subscription id, reply, size."""
 
 
-class Server:
-    """Replies to every request with its own payload.
+class Service:
+    """Replies to every request with the payload of the request.
 
-    Single requests are replied to on the blocking socket: arrays and a turn of the event loop
-    would cost several times as much as the reply.
+    Single requests get their reply on a blocking socket: arrays and the event loop would cost
+    several times as much as the reply.
     """
 
     def __init__(self, job: Job, link: WireLink) -> None:
@@ -69,7 +69,7 @@ class Server:
         self._sid = b""
 
     async def begin(self) -> None:
-        """Subscribe, in a queue group so that workers share the requests."""
+        """Subscribe in a queue group, so that workers share the requests."""
         role = self._job.orders.role
         subject = role.subject if role.subjects_count == 1 else f"{role.subject}.*"
         sid = await self._link.subscribe(subject, self._on_run, role.queue or SERVICE_QUEUE)
@@ -79,62 +79,62 @@ class Server:
         """Receive requests and reply until the job stops."""
         job, link = self._job, self._link
         while not job.stopping.is_set():
-            if not link.is_held and not link.is_behind:
-                with blocking_socket(link) as twin:
-                    if twin is None:
+            if not link.is_reading_paused and not link.has_unsent_data:
+                with blocking_socket(link) as duplicate_socket:
+                    if duplicate_socket is None:
                         break
-                    self._turn(twin)
+                    self._reply_for_turn(duplicate_socket)
             else:
-                await job.sleep(_LOOK_S)
+                await job.sleep(_CHECK_INTERVAL_S)
             await asyncio.sleep(0)
             await link.drain()
-        await until_stopped(job, link)
+        await wait_until_stopped(job, link)
 
-    def _turn(self, twin: socket.socket) -> None:
-        """Reply to requests until the event loop's turn."""
+    def _reply_for_turn(self, duplicate_socket: socket.socket) -> None:
+        """Reply to requests on the blocking socket for 40 ms, then return to the event loop."""
         link, until_ns = self._link, time.monotonic_ns() + _TURN_NS
         while (now_ns := time.monotonic_ns()) < until_ns:
             try:
-                data = receive(link, twin, _READ_BYTES)
+                data = receive_data(link, duplicate_socket, _READ_BYTES)
                 if not data:
                     # nats-py reads the same end of the connection and reconnects.
                     return
-                if link.is_between_frames and self._reply_single(twin, data, now_ns):
+                if link.is_between_frames and self._reply_single(duplicate_socket, data, now_ns):
                     continue
             except OSError:
                 # Nothing came for long, or the connection broke.
                 return
-            link.received(data)
-            if link.is_behind or link.failure.done():
+            link.handle_socket_data(data)
+            if link.has_unsent_data or link.failure.done():
                 return
 
-    def _reply_single(self, twin: socket.socket, data: bytes, now_ns: int) -> bool:
-        """Reply to data that is exactly one complete request; return False for other data."""
+    def _reply_single(self, duplicate_socket: socket.socket, data: bytes, now_ns: int) -> bool:
+        """Reply to one complete request; return False, without a reply, for any other data."""
         end = data.find(b"\r\n")
         parts = data[:end].split(b" ")
-        if len(parts) != _PARTS or parts[0] != b"MSG" or parts[2] != self._sid:
+        if len(parts) != _FIELDS_COUNT or parts[0] != b"MSG" or parts[2] != self._sid:
             return False
         if not parts[4].isdigit() or len(data) != end + int(parts[4]) + 4:
             return False
-        if parts[3].startswith(_INTERNAL):
+        if parts[3].startswith(_SERVER_PREFIXES):
             return False
-        twin.sendall(b"PUB %b %b%b" % (parts[3], parts[4], data[end:]))
+        duplicate_socket.sendall(b"PUB %b %b%b" % (parts[3], parts[4], data[end:]))
         size_bytes, tally = int(parts[4]), self._job.tally
-        tally.received_unstamped(1, size_bytes, now_ns)
-        tally.sent(1, size_bytes, now_ns)
+        tally.count_unstamped(1, size_bytes, now_ns)
+        tally.count_sent(1, size_bytes, now_ns)
         return True
 
-    def _on_run(self, run: Run, now_ns: int) -> None:
+    def _on_run(self, run: FrameRun, now_ns: int) -> None:
         payloads, replies = run.payloads, run.replies
-        self._job.tally.received(payloads, NO_STAMP, now_ns)
-        if replies is None or replies[0].tobytes().startswith(_INTERNAL):
+        self._job.tally.count_received(payloads, NO_STAMP, now_ns)
+        if replies is None or replies[0].tobytes().startswith(_SERVER_PREFIXES):
             return
         self._link.write(reply_frames(replies, payloads))
-        self._job.tally.sent(len(run), payloads.size, now_ns)
+        self._job.tally.count_sent(len(run), payloads.size, now_ns)
 
 
 def reply_frames(replies: np.ndarray, payloads: np.ndarray) -> bytes:
-    """Return the `PUB <reply> <size>` frames of (n, length) subjects and (n, size) payloads."""
+    """Return the frames of replies with (n, length) subjects and (n, size) payloads."""
     count = len(replies)
 
     def column(text: bytes) -> np.ndarray:

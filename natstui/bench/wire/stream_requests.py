@@ -1,8 +1,8 @@
-"""Requests stored in a stream, and responses over another stream.
+"""Sends requests over a stream, and responses over another stream.
 
-The stamp of a request is its identity: a response starts with it, and its subject ends with the
-number of the requester. A request is acked once its response is stored, so that no request is lost
-when a worker is killed; another one may then respond a second time.
+A response starts with the stamp of its request, and its subject ends with the number of the
+requester. A request is acked when its response is stored, so that no request is lost with a killed
+worker; another worker may then respond a second time.
 """
 
 from __future__ import annotations
@@ -20,60 +20,70 @@ from natstui.bench.job.digits import Int64s, read_digits
 from natstui.bench.job.job import Job, RetryPolicy
 from natstui.bench.job.stamps import (
     STAMP_BYTES,
-    StampPlace,
-    place_of_run,
+    StampLayout,
+    layout_of_run,
     read_stamps,
     write_stamps,
 )
 from natstui.bench.job.template import SEQ_DIGITS
 from natstui.bench.wire.deliveries import Deliveries, read_deliveries
-from natstui.bench.wire.frames import Run
+from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import WireLink
 from natstui.bench.wire.ordered import OrderedReceiver
-from natstui.bench.wire.publish import AsyncPublisher, error_code, no_stream, refusal
+from natstui.bench.wire.publish import AsyncPublisher, error_code, no_stream_error, refusal_error
 from natstui.bench.wire.pull import Puller
-from natstui.errors import NatstuiError, Refused
+from natstui.errors import ActionRefused
 
 _WRITTEN = struct.Struct("<q")
-"""Format of the time at which a response was written, after the stamp of its request."""
+"""Format of the time at which a response is written; it follows the stamp of its request."""
 _REQUESTER_DIGITS = 6
-_LOOK_S = 0.02
+_CHECK_INTERVAL_S = 0.02
 
 
 class _ResponseReader(OrderedReceiver):
-    """Receives the responses to one requester; after a gap, responses may be repeated."""
+    """Receives the responses to one requester, with an ordered consumer."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         orders = job.orders
         response_orders = msgspec.structs.replace(orders, stream=orders.responses, first_seq=1)
         subject = f"{orders.response_subject}.{orders.publisher_id:0{_REQUESTER_DIGITS}}"
         super().__init__(replace(job, orders=response_orders), link, subject)
-        self._place = place_of_run(StampPlace(0, STAMP_BYTES), orders.run_id, orders.epoch_ns)
-        self.came_ns = 0
-        """Time of the last response."""
+        self._stamp_layout = layout_of_run(
+            StampLayout(0, STAMP_BYTES), orders.run_id, orders.epoch_ns
+        )
+        self.last_response_ns = 0
+        """Time of the last response (monotonic ns); 0 before the first."""
 
     @property
-    def answered_count(self) -> int:
+    def responded_count(self) -> int:
         """Return the number of different requests with a response."""
-        return sum(seen.seen_count for seen in self.job.tally.seen.by_publisher.values())
+        return sum(
+            sequences.count
+            for sequences in self.job.tally.received_sequences.by_publisher.values()
+        )
 
-    def handle_run(self, run: Run, now_ns: int) -> Deliveries:
-        """Count responses, and time them from the request and from the response."""
+    def handle_run(self, run: FrameRun, now_ns: int) -> Deliveries:
+        """Count the responses of a run of frames, record their latencies, and return them.
+
+        A response that this run did not send fails the link.
+        """
         tally, payloads = self.job.tally, run.payloads
-        stamps = read_stamps(payloads, self._place)
-        if stamps is None or stamps.own is not None:
+        stamps = read_stamps(payloads, self._stamp_layout)
+        if stamps is None or stamps.own_mask is not None:
             self.link.fail(
-                Refused("the stream of the responses has messages that this run did not send")
+                ActionRefused(
+                    "the stream of the responses has messages that this run did not send"
+                )
             )
             return read_deliveries(run)
         written_bytes = payloads[:, STAMP_BYTES : STAMP_BYTES + _WRITTEN.size]
         written_ns: Int64s = np.ascontiguousarray(written_bytes).view(np.int64)
-        steady = tally.timed("rtt", stamps.due_ns, stamps.sent_ns, now_ns)
-        tally.response_latency(written_ns[:, 0], now_ns, stamps.due_ns)
-        tally.replied(len(run), payloads.size, steady, now_ns)
-        new_msgs, _ = tally.seen.add(stamps.publisher, stamps.seq)
+        steady_count = tally.record_latencies("rtt", stamps.due_ns, stamps.sent_ns, now_ns)
+        tally.record_response_latencies(written_ns[:, 0], now_ns, stamps.due_ns)
+        tally.count_replies(len(run), payloads.size, steady_count, now_ns)
+        new_msgs, _ = tally.received_sequences.add(stamps.publisher, stamps.seq)
         tally.add("duplicate_msgs", len(run) - new_msgs)
-        self.came_ns = now_ns
+        self.last_response_ns = now_ns
         return read_deliveries(run)
 
 
@@ -82,33 +92,36 @@ class StreamRequester(AsyncPublisher):
 
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)
-        self._reader = _ResponseReader(job, link)
+        self._response_reader = _ResponseReader(job, link)
 
     async def begin(self) -> None:
         """Subscribe to publish acks and to responses."""
         await super().begin()
-        await self._reader.begin()
+        await self._response_reader.begin()
 
     async def run(self) -> None:
         """Send all requests, then wait for the missing responses."""
-        reading = self._link.run(self._reader.run())
+        read_task = self._link.start_task(self._response_reader.run())
         try:
             await super().run()
             await self._wait_for_responses()
         finally:
-            reading.cancel()
+            read_task.cancel()
 
     async def _wait_for_responses(self) -> None:
-        """Wait until every stored request has its response, or none came for `timeout_s`."""
+        """Wait until every stored request has its response, or the timeout has passed."""
         job, requested_ns = self._job, time.monotonic_ns()
-        patience_ns = round(job.orders.role.timeout_s * 1e9)
+        timeout_ns = round(job.orders.role.timeout_s * 1e9)
         while not job.stopping.is_set():
             self._check()
-            if self._reader.answered_count >= job.tally.count("acked_msgs"):
+            if self._response_reader.responded_count >= job.tally.count("acked_msgs"):
                 return
-            if time.monotonic_ns() - max(self._reader.came_ns, requested_ns) > patience_ns:
+            if (
+                time.monotonic_ns() - max(self._response_reader.last_response_ns, requested_ns)
+                > timeout_ns
+            ):
                 return
-            await job.sleep(_LOOK_S)
+            await job.sleep(_CHECK_INTERVAL_S)
 
 
 class Responder(Puller):
@@ -119,36 +132,40 @@ class Responder(Puller):
         self._stored_inbox = link.nc.new_inbox().encode()
         self._requests: dict[bytes, tuple[bytes, int, int]] = {}
         """Ack subject of a request → its stamp, the number of its requester, and its size."""
-        self._open: dict[int, bytes] = {}
+        self._open_responses: dict[int, bytes] = {}
         """Number of a response in flight → ack subject of its request."""
         self._all_stored = asyncio.Event()
-        """Set when no response is in flight."""
-        self._response = place_of_run(
-            StampPlace(0, STAMP_BYTES), job.orders.run_id, job.orders.epoch_ns
+        """An event that is set when the last response in flight is stored."""
+        self._response_layout = layout_of_run(
+            StampLayout(0, STAMP_BYTES), job.orders.run_id, job.orders.epoch_ns
         )
         self._next_number = 0
         self._subject = (job.orders.response_subject or "").encode()
-        self._refusals = RetryPolicy(job)
+        self._retry = RetryPolicy(job)
 
     async def begin(self) -> None:
         """Subscribe to requests, and to the publish acks of responses."""
         await super().begin()
         await self.link.subscribe(f"{self._stored_inbox.decode()}.*", self._on_stored)
 
-    def handle_run(self, run: Run, now_ns: int) -> Deliveries:
-        """Count the requests of a run of frames, received at `now_ns`, and respond to them; return
-        them.
+    def handle_run(self, run: FrameRun, now_ns: int) -> Deliveries:
+        """Count the requests of a run of frames, respond to them, and return them.
 
         A request that this run did not send fails the link.
         """
-        stamps, replies = read_stamps(run.payloads, self._place), run.replies
-        if stamps is None or stamps.sent_ns is None or stamps.own is not None or replies is None:
-            self.link.fail(Refused("requests that this run did not send wait in the stream"))
+        stamps, replies = read_stamps(run.payloads, self._stamp_layout), run.replies
+        if (
+            stamps is None
+            or stamps.sent_ns is None
+            or stamps.own_mask is not None
+            or replies is None
+        ):
+            self.link.fail(ActionRefused("requests that this run did not send wait in the stream"))
             return read_deliveries(run)
         response_stamps = np.empty((len(run), STAMP_BYTES), np.uint8)
         write_stamps(
             response_stamps,
-            self._response,
+            self._response_layout,
             stamps.due_ns,
             stamps.publisher,
             stamps.seq,
@@ -160,7 +177,7 @@ class Responder(Puller):
         return super().handle_run(run, now_ns)
 
     def _acknowledge(self, deliveries: Deliveries) -> None:
-        """Publish the responses; their requests are acked once they are stored."""
+        """Publish the responses to requests; `_on_stored` acks the requests."""
         now_ns, frames = time.monotonic_ns(), []
         sent_bytes = 0
         for row in deliveries.replies:
@@ -172,44 +189,49 @@ class Responder(Puller):
             subject = b"%s.%0*d" % (self._subject, _REQUESTER_DIGITS, requester)
             number = self._next_number
             self._next_number += 1
-            self._open[number] = reply
+            self._open_responses[number] = reply
             inbox = b"%s.%0*d" % (self._stored_inbox, SEQ_DIGITS, number)
             frames.append(b"PUB %s %s %d\r\n%s\r\n" % (subject, inbox, len(payload), payload))
         self.link.write(b"".join(frames))
-        self.job.tally.sent(len(frames), sent_bytes, now_ns)
+        self.job.tally.count_sent(len(frames), sent_bytes, now_ns)
 
-    def _on_stored(self, run: Run, _now_ns: int) -> None:
+    def _on_stored(self, run: FrameRun, _now_ns: int) -> None:
         """Ack the requests whose responses are stored."""
         frames = []
         for row, number in enumerate(read_digits(run.subjects[:, -SEQ_DIGITS:]).tolist()):
-            reply = self._open.pop(number, None)
-            answer = run.text(row, run.layout.payload)
-            if run.status is not None or b'"error"' in answer:
-                self._on_refusal(answer, run.status)
+            reply = self._open_responses.pop(number, None)
+            publish_ack = run.text(row, run.layout.payload)
+            if run.status is not None or b'"error"' in publish_ack:
+                self._on_refusal(publish_ack, run.status)
             elif reply is not None:
-                self._refusals.succeeded()
+                self._retry.note_success()
                 frames.append(b"PUB %s 4\r\n+ACK\r\n" % reply)
-        if not self._open:
+        if not self._open_responses:
             self._all_stored.set()
         if frames:
             self.link.write(b"".join(frames))
             self.job.tally.add("acks_sent_msgs", len(frames))
 
-    def _on_refusal(self, answer: bytes, status: int | None) -> None:
-        """Leave a request unacked if its server restarts, so that it is delivered again."""
-        code = error_code(answer) if status is None else None
-        if self._refusals.should_retry(status, code, was_lost=self.link.lost_count > 0):
+    def _on_refusal(self, reply: bytes, status: int | None) -> None:
+        """Fail the link, unless the server of the stream restarts.
+
+        The request is not acked, so it is delivered again.
+        """
+        code = error_code(reply) if status is None else None
+        if self._retry.should_retry(status, code, was_lost=self.link.lost_count > 0):
             return
         subject = self._subject.decode()
-        error: NatstuiError = refusal(answer, subject) if status is None else no_stream(subject)
-        self.link.fail(error)
+        is_refusal = status is None
+        self.link.fail(refusal_error(reply, subject) if is_refusal else no_stream_error(subject))
 
     async def end(self) -> None:
-        """Wait for the responses in flight."""
+        """Wait until the responses in flight are stored, for at most the timeout of the role."""
         deadline_s = time.monotonic() + self.role.timeout_s
-        while self._open and time.monotonic() < deadline_s and not self.link.failure.done():
+        while (
+            self._open_responses and time.monotonic() < deadline_s and not self.link.failure.done()
+        ):
             self._all_stored.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_S):
+                async with asyncio.timeout(_CHECK_INTERVAL_S):
                     await self._all_stored.wait()
         await super().end()

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.config.settings import Settings
 
-_FINISH_S = 3.0
+_FINISH_TIMEOUT_S = 3.0
 """After a signal, how long waiting notices are sent, so that the process ends within 5 s."""
-_CANCEL_AGAIN_S = 0.5
+_CANCEL_INTERVAL_S = 0.5
 
 
 @command()
@@ -63,14 +63,14 @@ def alert(
     settings, connection = flags.resolve()
     check_alerts(settings.alerts, connection)
     if (subjects := subjects_of(settings.alerts)) and connection.production:
-        question = f"This is production: findings are published to {', '.join(subjects)}"
+        prompt = f"This is production: findings are published to {', '.join(subjects)}"
         confirm_name(
-            connection, ",".join(subjects), clean_line(question), yes=False, confirm=confirm
+            connection, ",".join(subjects), clean_line(prompt), yes=False, confirm=confirm
         )
-    asyncio.run(_watch(settings, connection, as_json=as_json))
+    asyncio.run(_watch_and_notify(settings, connection, as_json=as_json))
 
 
-def _print(notice: Notice, *, as_json: bool) -> None:
+def _print_notice(notice: Notice, *, as_json: bool) -> None:
     from natstui.cli.alerts.sending import notice_json
 
     if as_json:
@@ -93,31 +93,31 @@ def _dry_run(flags: ConnectionFlags, session: str, sessions: str | None, *, as_j
     from natstui.cli.alerts.notices import Notices
     from natstui.cli.alerts.sending import check_alerts
     from natstui.cli.sessions.options import library_folder
-    from natstui.session.library import find
-    from natstui.session.read.judged import judged_moments
-    from natstui.session.share.recorded_findings import unread_texts
+    from natstui.session.library import find_session
+    from natstui.session.read.findings import iterate_states
+    from natstui.session.share.recorded_findings import describe_unreadable_parts
 
     alerts = flags.load().settings.alerts
     check_alerts(alerts, None)
-    folder: Path = find(library_folder(sessions, flags.config), session)
+    folder: Path = find_session(library_folder(sessions, flags.config), session)
     notices, counts = Notices(alerts), Counter[str]()
-    for state in judged_moments(folder):
-        for notice in notices.after(state.findings, state.now_at_us):
-            _print(notice, as_json=as_json)
+    for state in iterate_states(folder):
+        for notice in notices.update(state.findings, state.now_at_us):
+            _print_notice(notice, as_json=as_json)
             counts[notice.alert] += notice.status == "open"
     for name in alerts:
         if as_json:
             print_json({"alert": name, "fired_count": counts[name]})
             continue
-        times = "once" if counts[name] == 1 else f"{counts[name]} times"
-        click.echo(f"{name} would have fired {times}")
-    if unread := unread_texts(folder):
+        times_text = "once" if counts[name] == 1 else f"{counts[name]} times"
+        click.echo(f"{name} would have fired {times_text}")
+    if reasons := describe_unreadable_parts(folder):
         raise SessionError(
-            f"{folder.name}: {'; '.join(unread)}; the alerts were tried on what can be read"
+            f"{folder.name}: {'; '.join(reasons)}; the alerts were tried on what can be read"
         )
 
 
-async def _watch(settings: Settings, connection: Connection, *, as_json: bool) -> None:
+async def _watch_and_notify(settings: Settings, connection: Connection, *, as_json: bool) -> None:
     import asyncio
     import time
 
@@ -132,23 +132,23 @@ async def _watch(settings: Settings, connection: Connection, *, as_json: bool) -
         PollControl(settings.monitor.interval_s),
         settings.monitor.max_requests_per_s,
     )
-    latest, stop = LatestState(control), stopped_by_signal()
+    latest_state, stop_event = LatestState(control), stopped_by_signal()
     notices = Notices(settings.alerts)
     sender = Sender(settings.alerts, lambda text: click.echo(clean_line(text), err=True))
     watch_task = asyncio.ensure_future(
         watch_server(
             connection,
             control,
-            latest,
+            latest_state,
             max_requests_per_s,
             lambda client: setattr(sender, "client", client),
         )
     )
-    stop_task = asyncio.ensure_future(stop.wait())
-    begins = f"watching for {counted(len(settings.alerts), 'alert')}"
+    stop_task = asyncio.ensure_future(stop_event.wait())
+    start_text = f"watching for {counted(len(settings.alerts), 'alert')}"
     if subjects := subjects_of(settings.alerts):
-        begins += f"; it is not known who receives what is published to {', '.join(subjects)}"
-    click.echo(clean_line(begins), err=True)
+        start_text += f"; it is not known who receives what is published to {', '.join(subjects)}"
+    click.echo(clean_line(start_text), err=True)
     try:
         while not (watch_task.done() or stop_task.done()):
             await asyncio.wait(
@@ -157,18 +157,18 @@ async def _watch(settings: Settings, connection: Connection, *, as_json: bool) -
                 return_when=asyncio.FIRST_COMPLETED,
             )
             # By the wall clock: what is wrong without a connection grows older, too.
-            for notice in notices.after(
-                latest.state.findings, time.time_ns() // 1000, sender.failed()
+            for notice in notices.update(
+                latest_state.state.findings, time.time_ns() // 1000, sender.failure_findings()
             ):
-                _print(notice, as_json=as_json)
+                _print_notice(notice, as_json=as_json)
                 sender.send(notice)
         if watch_task.done():
             watch_task.result()
     finally:
-        await sender.finish(_FINISH_S)
+        await sender.finish(_FINISH_TIMEOUT_S)
         pending_tasks = {watch_task, stop_task}
         while pending_tasks:
             for task in pending_tasks:
                 task.cancel()
             # What comes while a connection is being made can get lost.
-            _, pending_tasks = await asyncio.wait(pending_tasks, timeout=_CANCEL_AGAIN_S)
+            _, pending_tasks = await asyncio.wait(pending_tasks, timeout=_CANCEL_INTERVAL_S)

@@ -14,7 +14,7 @@ from natstui.model.findings.finding import Entity, Finding, Findings
 from natstui.model.findings.severities import is_at_least
 
 _NoticeKey = tuple[str, str, Entity, int]
-"""Alert, code, entity, start: a finding that occurs again is another one."""
+"""Alert, code, entity, start: a finding that occurs again has another key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,36 +28,40 @@ class Notice:
 
 
 class Notices:
-    """Decides which findings each rule reports; keeps the reported open ones between calls.
+    """Decides which findings each rule reports; remembers the reported findings that are still
+    open.
 
     Does no I/O: the caller passes the time and sends the notices.
     """
 
     def __init__(self, alerts: Mapping[str, Alert]) -> None:
         self._alerts = alerts
-        self._reported: dict[_NoticeKey, Finding] = {}
+        self._reported_findings: dict[_NoticeKey, Finding] = {}
         """Sent findings that are still open."""
 
-    def after(
+    def update(
         self, findings: Findings, now_us: int, own_findings: Iterable[Finding] = ()
     ) -> list[Notice]:
-        """Return the new notices, resolved ones first, and keep the open ones as reported.
+        """Return the new notices, first those of resolved findings; remember the open findings as
+        reported.
 
         `now_us` is the time in UTC µs; a finding is due `hold_s` of its rule after its start.
         `own_findings` are open findings about the rules themselves, such as a webhook that fails.
         """
-        lasting: dict[_NoticeKey, Finding] = {}
-        for finding in (*findings.open(), *own_findings):
+        due_findings: dict[_NoticeKey, Finding] = {}
+        for finding in (*findings.list_open(), *own_findings):
             for name, alert in self._alerts.items():
                 if (
                     matches_rule(alert, finding)
                     and now_us - finding.since_us >= alert.hold_s * 1e6
                 ):
-                    lasting[name, finding.kind.code, finding.entity, finding.since_us] = finding
+                    due_findings[name, finding.kind.code, finding.entity, finding.since_us] = (
+                        finding
+                    )
         opened_notices = [
             Notice(key[0], "open", finding)
-            for key, finding in lasting.items()
-            if key not in self._reported
+            for key, finding in due_findings.items()
+            if key not in self._reported_findings
         ]
         resolved_by_key = {
             (finding.kind.code, finding.entity, finding.since_us): finding
@@ -69,15 +73,17 @@ class Notices:
                 "resolved",
                 resolved_by_key.get(key[1:]) or replace(finding, until_us=now_us),
             )
-            for key, finding in self._reported.items()
-            if key not in lasting and findings.silence_of(finding) is None
+            for key, finding in self._reported_findings.items()
+            if key not in due_findings and findings.find_silence(finding) is None
         ]
-        self._reported = lasting
+        self._reported_findings = due_findings
         return [*resolved_notices, *opened_notices]
 
 
 def matches_rule(alert: Alert, finding: Finding) -> bool:
-    """Return whether a rule reports a finding: its codes, least severity and pattern all match."""
+    """Return whether a rule reports a finding: its codes, minimum severity and pattern all
+    match.
+    """
     kind = finding.kind
     if alert.codes and kind.code not in alert.codes:
         return False

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from natstui.children import end_session, start_session
+from natstui.children import end_process_session, start_process_session
 from natstui.clean import clean_line
 from natstui.cli.alerts.notices import Notice
 from natstui.cli.health.formats import finding_json
@@ -23,28 +23,28 @@ from natstui.errors import NatstuiError, RequestFailed, UsageError
 from natstui.http_client import http_request
 from natstui.jetstream.connection.client import Client
 from natstui.model.assets.subjects import is_literal, overlap
-from natstui.model.findings.catalogue.account import M_NOT_DELIVERED
+from natstui.model.findings.catalogue.account import ALERT_NOT_DELIVERED
 from natstui.model.findings.finding import Entity, Finding
 
-MOST_QUEUED_NOTICES = 1_000
+MAX_QUEUED_NOTICES = 1_000
 """Limit of notices that wait for one channel of a rule; further ones are dropped and reported."""
 _COMMAND_TIMEOUT_S = 30.0
 WEBHOOK_TIMEOUT_S = 10.0
 """Deadline of one attempt, from resolving the host to the status of the reply."""
 RETRY_AFTER_S = (1.0, 4.0, 16.0)
 """Delays of further attempts after a webhook or a subject failed."""
-AGAIN_AFTER_S = 60.0
-"""Delay of attempts after these, until the notice is received: an outage must lose none."""
-_LATER_STATUSES = (408, 429)
+RETRY_INTERVAL_S = 60.0
+"""Delay of each later attempt, until the notice is received: an outage must lose no notice."""
+_TEMPORARY_STATUSES = (408, 429)
 """Refusals of a webhook that may end by themselves."""
 
 
 def check_alerts(alerts: Mapping[str, Alert], connection: Connection | None) -> None:
-    """Raise UsageError if there is no rule, or if one could never be sent.
+    """Raise UsageError if there is no rule, or if a rule can never send a notice.
 
-    That is one without a receiver, or with an unknown command, an invalid URL, or a subject that
-    is invalid or no subject for messages. On a read-only `connection` every subject is refused, as
-    nothing can be published; None: nothing will be sent, so its mode does not matter.
+    That is a rule without a receiver, or with an unknown command, an invalid URL, or a subject
+    that is invalid or belongs to the server. On a read-only `connection` every subject is
+    refused, because nothing can be published; None: nothing will be sent.
     """
     if not alerts:
         raise UsageError("there are no alerts: write [alerts.NAME] into the configuration file")
@@ -64,7 +64,7 @@ def check_alerts(alerts: Mapping[str, Alert], connection: Connection | None) -> 
                 f"{location}: {clean_line(alert.subject)!r} is not a valid subject to publish to: "
                 "it has a space, a wildcard or an empty token"
             )
-        if alert.subject is not None and _is_of_server(alert.subject, connection):
+        if alert.subject is not None and _is_server_subject(alert.subject, connection):
             raise UsageError(
                 f"{location}: {clean_line(alert.subject)!r} belongs to the server: messages there "
                 "are requests to the server, or become keys and files of buckets"
@@ -80,8 +80,10 @@ def subjects_of(alerts: Mapping[str, Alert]) -> list[str]:
     return sorted({alert.subject for alert in alerts.values() if alert.subject is not None})
 
 
-def _is_of_server(subject: str, connection: Connection | None) -> bool:
-    """Return whether a message to a subject is no mere message, also by an own API prefix."""
+def _is_server_subject(subject: str, connection: Connection | None) -> bool:
+    """Return whether the server processes messages to a subject: it begins with `$`, or with the
+    API prefix of the connection.
+    """
     is_request = connection is not None and overlap(subject, f"{connection.js_api_prefix}.>")
     return subject.startswith("$") or is_request
 
@@ -95,7 +97,7 @@ def _is_url(text: str) -> bool:
 
 
 def _program_of(command: str) -> str:
-    """Return the program of a command line without its arguments, which may hold a secret."""
+    """Return the program of a command line, without its arguments, which may contain a secret."""
     try:
         return next(iter(shlex.split(command)), "")
     except ValueError:
@@ -111,28 +113,33 @@ def notice_json(notice: Notice) -> dict[str, Any]:
     return {**envelope, **finding_json(notice.finding)}
 
 
-_Send = Callable[[bytes], Awaitable[None]]
+_SendFunction = Callable[[bytes], Awaitable[None]]
 
 
 class Sender:
-    """Sends notices: a queue for each channel of each rule, so that none waits for another."""
+    """Sends notices; has a queue for each channel of each rule, so that no channel waits for
+    another.
+    """
 
     def __init__(
         self,
         alerts: Mapping[str, Alert],
-        report: Callable[[str], None],
+        report_failure: Callable[[str], None],
         *,
         webhook_s: float = WEBHOOK_TIMEOUT_S,
         retry_after_s: Sequence[float] = RETRY_AFTER_S,
-        again_after_s: float = AGAIN_AFTER_S,
+        retry_interval_s: float = RETRY_INTERVAL_S,
     ) -> None:
-        """Create the queues; `report` gets a sentence for each failure, an attempt takes
-        `webhook_s` at most.
+        """Create a sender for the rules; `report_failure` is called with a sentence for each
+        failure.
+
+        `webhook_s` is the deadline of an attempt to call a webhook, `retry_after_s` are the delays
+        of the first retries, and `retry_interval_s` is the delay of each later one.
         """
         self._alerts = alerts
-        self._report = report
+        self._report_failure = report_failure
         self._webhook_s = webhook_s
-        self._retry_after_s, self._again_after_s = retry_after_s, again_after_s
+        self._retry_after_s, self._retry_interval_s = retry_after_s, retry_interval_s
         self._queues: dict[tuple[str, str], asyncio.Queue[bytes]] = {}
         self._workers: list[asyncio.Task[None]] = []
         self._dropped_count = 0
@@ -143,7 +150,7 @@ class Sender:
     def send(self, notice: Notice) -> None:
         """Ring the bell at once, and queue the notice for the other channels of its rule.
 
-        Returns without waiting; drops the notice if `MOST_QUEUED_NOTICES` are queued already.
+        Returns without waiting; drops the notice if `MAX_QUEUED_NOTICES` are queued already.
         """
         alert = self._alerts[notice.alert]
         body = json.dumps(notice_json(notice)).encode()
@@ -158,14 +165,14 @@ class Sender:
         if alert.subject is not None:
             self._enqueue(notice.alert, "subject", partial(self._publish, alert.subject), body)
 
-    def failed(self) -> list[Finding]:
+    def failure_findings(self) -> list[Finding]:
         """Return an open finding for each channel of a rule whose last attempt failed."""
         return list(self._failures.values())
 
-    def _enqueue(self, alert: str, channel: str, send: _Send, body: bytes) -> None:
+    def _enqueue(self, alert: str, channel: str, send: _SendFunction, body: bytes) -> None:
         queue = self._queues.get((alert, channel))
         if queue is None:
-            queue = self._queues[alert, channel] = asyncio.Queue(MOST_QUEUED_NOTICES)
+            queue = self._queues[alert, channel] = asyncio.Queue(MAX_QUEUED_NOTICES)
             self._workers.append(
                 asyncio.create_task(self._send_queued(alert, channel, send, queue))
             )
@@ -174,13 +181,13 @@ class Sender:
         except asyncio.QueueFull:
             self._dropped_count += 1
             if self._dropped_count == 1 or self._dropped_count % 100 == 0:
-                self._report(
+                self._report_failure(
                     f"{self._dropped_count} notifications dropped: "
-                    f"{MOST_QUEUED_NOTICES} are waiting already"
+                    f"{MAX_QUEUED_NOTICES} are waiting already"
                 )
 
     async def _send_queued(
-        self, alert: str, channel: str, send: _Send, queue: asyncio.Queue[bytes]
+        self, alert: str, channel: str, send: _SendFunction, queue: asyncio.Queue[bytes]
     ) -> None:
         while True:
             body, failed_count = await queue.get(), 0
@@ -188,9 +195,9 @@ class Sender:
                 try:
                     await send(body)
                 except NatstuiError as error:
-                    wait_s = self._wait_s(channel, error, failed_count)
+                    wait_s = self._retry_delay_s(channel, error, failed_count)
                     retry_text = "not sent" if wait_s is None else f"trying again in {wait_s:g} s"
-                    self._report(f"alert {alert}: {error}; {retry_text}")
+                    self._report_failure(f"alert {alert}: {error}; {retry_text}")
                     self._add_failure(alert, channel, str(error))
                     if wait_s is None:
                         break
@@ -201,10 +208,10 @@ class Sender:
                     break
             queue.task_done()
 
-    def _wait_s(self, channel: str, error: NatstuiError, failed_count: int) -> float | None:
-        """Return when a notice is sent again after a failure; None if it is dropped.
+    def _retry_delay_s(self, channel: str, error: NatstuiError, failed_count: int) -> float | None:
+        """Return after how many seconds a failed notice is sent again; None if it is dropped.
 
-        What a command did before it failed must not be done twice.
+        A command is never repeated, because it may have done a part of its work.
         """
         if channel == "command":
             return None
@@ -212,21 +219,21 @@ class Sender:
             return self._retry_after_s[failed_count]
         status = (error.code or 0) if isinstance(error, RequestFailed) else 0
         # A receiver that refuses it does so each time.
-        is_refused = 300 <= status < 500 and status not in _LATER_STATUSES
-        return None if is_refused else self._again_after_s
+        is_refused = 300 <= status < 500 and status not in _TEMPORARY_STATUSES
+        return None if is_refused else self._retry_interval_s
 
     def _add_failure(self, alert: str, channel: str, reason: str) -> None:
         name = f"{alert} {channel}"
         if name not in self._failures:
             now_us = time.time_ns() // 1000
             entity = Entity(part=f"alert {alert}")
-            self._failures[name] = Finding(M_NOT_DELIVERED, entity, now_us, clean_line(reason))
+            self._failures[name] = Finding(ALERT_NOT_DELIVERED, entity, now_us, clean_line(reason))
 
     async def _publish(self, subject: str, body: bytes) -> None:
         if self.client is None:
             raise RequestFailed(f"not published to {subject}: there is no connection")
         try:
-            await self.client.tell(subject, body)
+            await self.client.publish_and_flush(subject, body)
         except NatstuiError as error:
             raise RequestFailed(f"not published to {subject}: {error}") from error
 
@@ -243,7 +250,7 @@ class Sender:
             task.cancel()
         await asyncio.gather(*unfinished_tasks, *self._workers, return_exceptions=True)
         if unfinished_tasks:
-            self._report(
+            self._report_failure(
                 f"{len(unfinished_tasks)} of {len(join_tasks)} receivers of alerts still had "
                 "unsent notifications at the end"
             )
@@ -258,9 +265,9 @@ async def run_command(command: str, body: bytes, *, limit_s: float = _COMMAND_TI
     # The sentence goes to the other receivers.
     name = f"the command {_program_of(command)}"
     try:
-        nowhere = asyncio.subprocess.DEVNULL
-        transport, process = await start_session(
-            shlex.split(command), stdout=nowhere, stderr=nowhere, env=None
+        devnull = asyncio.subprocess.DEVNULL
+        transport, process = await start_process_session(
+            shlex.split(command), stdout=devnull, stderr=devnull, env=None
         )
     except OSError as error:
         reason = error.strerror or error
@@ -274,13 +281,13 @@ async def run_command(command: str, body: bytes, *, limit_s: float = _COMMAND_TI
         raise RequestFailed(f"{name} was stopped after {limit_s:g} s") from error
     finally:
         if not is_complete:
-            await end_session(transport, process)
+            await end_process_session(transport, process)
     if process.returncode:
         raise RequestFailed(f"{name} ended with {process.returncode}")
 
 
 async def post(address: str, body: bytes, *, deadline_s: float) -> None:
-    """Post a JSON body to a URL, by the proxy of the environment if it names one.
+    """Post a JSON body to a URL, through the proxy that environment variables name, if any.
 
     Raises RequestFailed unless a reply with a status of 2xx comes within `deadline_s`.
     """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from natstui.bench.plan.removed import NO_MACHINES, ONE_CLIENT
+from natstui.bench.plan.removed import CLIENT_OPTION_REMOVED, REMOTE_WORKERS_REMOVED
 from natstui.clean import clean_json
 from natstui.cli.bench.options import RunOptions, run_options
 from natstui.cli.json_line import print_json
@@ -35,10 +35,12 @@ def js_pub() -> None:
     """
 
 
-def _created_or_existing_stream(
+def _create_stream_plan(
     subject: str, options: RunOptions, *, create: bool, keep: bool
 ) -> StreamPlan:
-    """Return the stream of a run: that of --stream must exist without --create."""
+    """Return the plan of a run's stream: a new stream, or with --stream and without --create an
+    existing one.
+    """
     from natstui.model.bench.plan import StreamPlan
 
     name = options.changes.get("stream")
@@ -52,12 +54,12 @@ def _created_or_existing_stream(
     )
 
 
-def _existing_stream(options: RunOptions) -> StreamPlan:
+def _existing_stream_plan(options: RunOptions) -> StreamPlan:
     from natstui.model.bench.plan import StreamPlan
 
     name = options.changes.get("stream")
     if name is None:
-        raise UsageError("--stream NAME says which stream to read")
+        raise UsageError("name the stream to read: --stream NAME")
     return StreamPlan(name=name, create=False)
 
 
@@ -78,7 +80,7 @@ def _add_publish_command(mode: str, text: str, name: str | None = None) -> None:
         from natstui.bench.plan.flags import publish_plan
         from natstui.cli.bench.run import run_benchmark
 
-        stream = _created_or_existing_stream(subject, options, create=create, keep=keep)
+        stream = _create_stream_plan(subject, options, create=create, keep=keep)
         plan = publish_plan(f"js-publish-{mode}", subject, 1, stream)  # type: ignore[arg-type]
         run_benchmark(plan, connection, options)
 
@@ -91,11 +93,11 @@ def _add_read_command(name: str, pattern: Pattern, text: str) -> None:
         from natstui.cli.bench.run import run_benchmark
         from natstui.model.bench.patterns import traits
 
-        is_read_stored = traits(pattern).reads_stored
+        reads_stored = traits(pattern).reads_stored
         create_plan: Callable[..., BenchmarkPlan] = (
-            flags.read_plan if is_read_stored else flags.consume_plan
+            flags.read_plan if reads_stored else flags.consume_plan
         )
-        run_benchmark(create_plan(pattern, 1, _existing_stream(options)), connection, options)
+        run_benchmark(create_plan(pattern, 1, _existing_stream_plan(options)), connection, options)
 
 
 _add_publish_command("sync", "Publish and wait for each acknowledgement.")
@@ -121,7 +123,7 @@ def get(*, mode: str, options: RunOptions, connection: Any) -> None:
     from natstui.cli.bench.run import run_benchmark
 
     pattern: Pattern = "js-get-batch" if mode == "batch" else "js-get"
-    run_benchmark(read_plan(pattern, 1, _existing_stream(options)), connection, options)
+    run_benchmark(read_plan(pattern, 1, _existing_stream_plan(options)), connection, options)
 
 
 @js.command("pubsub")
@@ -141,59 +143,59 @@ def js_pubsub(
     from natstui.bench.plan.flags import stream_plan
     from natstui.cli.bench.run import run_benchmark
 
-    stream = _created_or_existing_stream(subject, options, create=create, keep=keep)
+    stream = _create_stream_plan(subject, options, create=create, keep=keep)
     run_benchmark(stream_plan(subject, pubs=1, subs=1, stream=stream), connection, options)
 
 
-def _with_library(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `folder: Path`, the run library, to a command."""
+def _pass_library_folder(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--config` to a command, which gets the folder of the run library as `folder: Path`."""
 
     @click.option("--config", "--settings", "config", metavar="FILE", help="Configuration file.")
     @functools.wraps(command)
-    def with_library(*, config: str | None, **options: Any) -> Any:
+    def run_with_library(*, config: str | None, **options: Any) -> Any:
         from natstui.bench.result.library import library_folder
         from natstui.config.load import load
 
         settings = load(Path(config) if config else None).settings
         return command(folder=library_folder(settings.benchmark.folder), **options)
 
-    return with_library
+    return run_with_library
 
 
 @command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run.")
-@_with_library
+@_pass_library_folder
 def runs(*, as_json: bool, folder: Path) -> None:
     """List saved runs, oldest first."""
     from natstui.bench.result import library
 
     if as_json:
-        for run in library.listed(folder):
+        for run in library.list_runs(folder):
             print_json(asdict(run))
         return
-    for name in library.runs(folder):
+    for name in library.run_names(folder):
         click.echo(name)
 
 
 @command(context_settings={"ignore_unknown_options": True})
 @click.argument("run")
 @click.option("--json", "as_json", is_flag=True, help="The complete object.")
-@_with_library
+@_pass_library_folder
 def show(*, run: str, as_json: bool, folder: Path) -> None:
     """Show a saved run. RUN is its name, a part of its name, a file, or -1 for the newest."""
     from natstui.bench.result import library
     from natstui.bench.result.text import LABEL_CELLS, summary_text
-    from natstui.cli.text_table import hanging, stdout_width
+    from natstui.cli.text_table import stdout_width, wrap_hanging
 
     saved_run = library.load(run, folder)
-    text = hanging(summary_text(saved_run), stdout_width(), LABEL_CELLS)
+    text = wrap_hanging(summary_text(saved_run), stdout_width(), LABEL_CELLS)
     click.echo(clean_json(library.encode(saved_run).decode()) if as_json else text)
 
 
 @command("compare", context_settings={"ignore_unknown_options": True})
 @click.argument("names", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per comparison.")
-@_with_library
+@_pass_library_folder
 def compare_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
     """Compare saved runs with the first of them."""
     from natstui.bench.result import library
@@ -216,8 +218,8 @@ def compare_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None
 @command("merge", context_settings={"ignore_unknown_options": True})
 @click.argument("names", nargs=-1, required=True, metavar="RUN...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@_with_library
-def merge_saved(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
+@_pass_library_folder
+def merge_saved_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
     """Add up saved runs of several hosts.
 
     RUN is the name or file of a run; --at starts several runs together. Latencies are merged
@@ -227,16 +229,16 @@ def merge_saved(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
     from natstui.bench.result import library
     from natstui.bench.result.merge import merge_runs
     from natstui.bench.result.text import LABEL_CELLS, merged_text
-    from natstui.cli.text_table import hanging, stdout_width
+    from natstui.cli.text_table import stdout_width, wrap_hanging
 
-    stems = [Path(name).stem if name.endswith(".json") else name for name in names]
-    names_shown = stems if len(set(stems)) == len(stems) else names
+    file_stems = [Path(name).stem if name.endswith(".json") else name for name in names]
+    shown_names = file_stems if len(set(file_stems)) == len(file_stems) else names
     saved_runs = [library.load(name, folder) for name in names]
-    merged_run = merge_runs(list(zip(names_shown, saved_runs, strict=True)))
+    merged_run = merge_runs(list(zip(shown_names, saved_runs, strict=True)))
     if as_json:
         print_json(asdict(merged_run))
     else:
-        click.echo(hanging(merged_text(merged_run), stdout_width(), LABEL_CELLS))
+        click.echo(wrap_hanging(merged_text(merged_run), stdout_width(), LABEL_CELLS))
 
 
 @command()
@@ -267,15 +269,15 @@ def scenarios(*, name: str | None, as_json: bool) -> None:
 
 
 class ScenarioGroup(Group):
-    """A group whose unknown commands are scenarios."""
+    """A command group that runs an unknown command as the name or file of a scenario."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of the first argument; `run` if that is the name or file of a
-        scenario.
+        """Return name, command and arguments; the command is `run` if the first argument is no
+        command.
 
-        Raises UsageError for the flags of older `nats bench` versions, with the command of today.
+        Raises UsageError with the new command for the flags of older `nats bench` versions.
         """
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             _refuse_old_flags(args[0], args[1:])
@@ -290,7 +292,9 @@ _OLD_FLAGS = {
 
 
 def _refuse_old_flags(subject: str, flags: list[str]) -> None:
-    """Raise UsageError with the new command if flags name a pattern."""
+    """Raise UsageError with the new command if the flags are those of older `nats bench`
+    versions.
+    """
     commands = dict(_OLD_FLAGS)
     if "--js" in flags:
         commands |= {"--pub": "js pub async", "--sub": "js ordered"}
@@ -365,7 +369,7 @@ def pubsub(*, subject: str, options: RunOptions, connection: Any) -> None:
 
 @bench.command()
 @click.argument("subject")
-@click.option("--servers", type=click.IntRange(0, 256), default=1, help="0: others answer.")
+@click.option("--servers", type=click.IntRange(0, 256), default=1, help="0: others reply.")
 @run_options
 def request(*, subject: str, servers: int, options: RunOptions, connection: Any) -> None:
     """Send requests and measure the replies. Each worker has one request in flight. --servers N
@@ -399,13 +403,13 @@ def _add_bucket_command(name: str, pattern: Pattern, text: str) -> None:
         "--bucket", metavar="NAME", help="Bucket to use; without it the run creates one."
     )
     @run_options
-    def keys(*, bucket: str | None, options: RunOptions, connection: Any) -> None:
+    def run_bucket_load(*, bucket: str | None, options: RunOptions, connection: Any) -> None:
         from natstui.bench.plan.flags import bucket_plan
         from natstui.cli.bench.run import run_benchmark
         from natstui.model.bench.patterns import traits
 
         if bucket is None and traits(pattern).reads_stored:
-            raise UsageError("--bucket NAME says which bucket to read")
+            raise UsageError("name the bucket to read: --bucket NAME")
         plan = bucket_plan(pattern, bucket, options.changes.get("msgs"), create=bucket is None)
         run_benchmark(plan, connection, options)
 
@@ -468,7 +472,7 @@ def oldjs(*, arguments: tuple[str, ...]) -> None:
     )
 
 
-def _removed_command(name: str, sentence: str) -> click.Command:
+def _create_removed_command(name: str, sentence: str) -> click.Command:
     """Return a hidden command that raises UsageError with a sentence."""
 
     @command(
@@ -477,17 +481,17 @@ def _removed_command(name: str, sentence: str) -> click.Command:
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     )
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-    def removed(*, arguments: tuple[str, ...]) -> None:
+    def raise_usage_error(*, arguments: tuple[str, ...]) -> None:
         raise UsageError(sentence)
 
-    return removed
+    return raise_usage_error
 
 
-vs = _removed_command("vs", ONE_CLIENT)
-worker = _removed_command("worker", NO_MACHINES)
+vs = _create_removed_command("vs", CLIENT_OPTION_REMOVED)
+worker = _create_removed_command("worker", REMOTE_WORKERS_REMOVED)
 
 
 for _command in (
-    js, kv, oldjs, service, compare_runs, merge_saved, runs, scenarios, show, vs, worker,
+    js, kv, oldjs, service, compare_runs, merge_saved_runs, runs, scenarios, show, vs, worker,
 ):  # fmt: skip
     bench.add_command(_command)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from natstui.bench.plan.removed import NO_MACHINES, ONE_CLIENT
+from natstui.bench.plan.removed import CLIENT_OPTION_REMOVED, REMOTE_WORKERS_REMOVED
 from natstui.cli.options import WrittenPath, connection_options
-from natstui.cli.sections import option_in
+from natstui.cli.sections import section_option_factory
 from natstui.errors import UsageError
 from natstui.units import duration_text
 
@@ -24,113 +24,125 @@ if TYPE_CHECKING:
     from natstui.model.records.confirmation import Confirmation
 
 
-_PLAN_FLAGS = ("msgs", "duration", "rate", "size", "workers", "pubs", "subs", "stream", "storage")
-_MORE_PLAN_FLAGS = ("acks", "batch", "window")
+_PLAN_FLAGS = (
+    "msgs", "duration", "rate", "size", "workers", "pubs", "subs", "stream", "storage", "acks",
+    "batch", "window",
+)  # fmt: skip
 _CLOCK_TIME = re.compile(r"\d{1,2}:\d{2}")
 _SUBJECTS_COUNT_TEXT = "100000"
-"""Subjects of --multisubject without --multisubjectmax."""
+"""Number of subjects of --multisubject without --multisubjectmax."""
 
-_load, _stored, _result = map(option_in, ("Load", "Stream or bucket", "Result"))
+_load_option, _stream_option, _result_option = map(
+    section_option_factory, ("Load", "Stream or bucket", "Result")
+)
 
-_OF_NATS_BENCH = (
-    _load(
+_NATS_BENCH_OPTIONS = (
+    _load_option(
         "--clients",
         metavar="N",
         help="Number of workers that send; the same as --pubs or --workers.",
     ),
-    _load("--throughput", metavar="N", help="As --rate."),
-    _load("--sleep", metavar="TIME", help="Pause between two messages of a worker."),
-    _load("-H", "--header", metavar="NAME:VALUE", multiple=True, help="Header of each message."),
-    _load("--payload", metavar="FILE", help="File with the payload to send."),
-    _load("--multisubject", is_flag=True, help="Spread messages over several subjects."),
-    _load("--multisubjectmax", metavar="N", help="Number of subjects of --multisubject."),
-    _load(
+    _load_option("--throughput", metavar="N", help="As --rate."),
+    _load_option("--sleep", metavar="TIME", help="Pause between two messages of a worker."),
+    _load_option(
+        "-H", "--header", metavar="NAME:VALUE", multiple=True, help="Header of each message."
+    ),
+    _load_option("--payload", metavar="FILE", help="File with the payload to send."),
+    _load_option("--multisubject", is_flag=True, help="Spread messages over several subjects."),
+    _load_option("--multisubjectmax", metavar="N", help="Number of subjects of --multisubject."),
+    _load_option(
         "--multisubjectrandomize",
         is_flag=True,
         help="Choose subjects of --multisubject at random.",
     ),
-    _load("--randomize", metavar="N", help="Use random keys below N in the bucket."),
-    _load("--dedup", is_flag=True, help="Send message ids."),
-    _stored("--dedupwindow", metavar="TIME", help="Duplicate window of the created stream."),
-    _stored("--replicas", metavar="N", help="Replicas of the created stream."),
-    _stored("--maxbytes", metavar="BYTES", help="Max bytes of the created stream."),
-    _stored("--history", metavar="N", help="History of the created bucket."),
-    _stored("--consumer", metavar="NAME", help="An existing durable consumer."),
-    _load("--doubleack", is_flag=True, help="As --acks double."),
+    _load_option("--randomize", metavar="N", help="Use random keys below N in the bucket."),
+    _load_option("--dedup", is_flag=True, help="Send message ids."),
+    _stream_option(
+        "--dedupwindow", metavar="TIME", help="Duplicate window of the created stream."
+    ),
+    _stream_option("--replicas", metavar="N", help="Replicas of the created stream."),
+    _stream_option("--maxbytes", metavar="BYTES", help="Max bytes of the created stream."),
+    _stream_option("--history", metavar="N", help="History of the created bucket."),
+    _stream_option("--consumer", metavar="NAME", help="An existing durable consumer."),
+    _load_option("--doubleack", is_flag=True, help="As --acks double."),
     click.option("--filter", metavar="SUBJECT", hidden=True),
     click.option("--purge", is_flag=True, hidden=True),
     click.option("--persistasync", is_flag=True, hidden=True),
-    _load("--max-outstanding-acks", metavar="N", help="Batches in flight of pub fast."),
-    _result(
+    _load_option("--max-outstanding-acks", metavar="N", help="Batches in flight of pub fast."),
+    _result_option(
         "--csv",
         "csv_file",
         metavar="FILE",
         type=WrittenPath(),
         help="Write a row for each worker.",
     ),
-    _result("--progress/--no-progress", default=True, help="Show a progress line during the run."),
+    _result_option(
+        "--progress/--no-progress", default=True, help="Show a progress line during the run."
+    ),
 )
 """Additional flags of `nats bench`."""
 
-_FLAGS = (
-    _load(
+_RUN_OPTIONS = (
+    _load_option(
         "--msgs",
         metavar="N",
         help="Total messages, as 1M. Who only receives ends then, and may have received more.",
     ),
-    _load("--duration", metavar="TIME", help="Run for this time, e.g. 5s."),
-    _load("--rate", metavar="N", help="Messages per second; 0: as fast as possible."),
-    _load("--size", metavar="BYTES", help="Payload size, e.g. 128 or 64KB."),
-    _load("--workers", metavar="N", help="Worker processes per role."),
-    _load("--pubs", metavar="N", help="Number of sending workers."),
-    _load("--subs", metavar="N", help="Number of receiving workers."),
-    _stored("--stream", metavar="NAME", help="Stream to work on."),
-    _stored(
+    _load_option("--duration", metavar="TIME", help="Run for this time, e.g. 5s."),
+    _load_option("--rate", metavar="N", help="Messages per second; 0: as fast as possible."),
+    _load_option("--size", metavar="BYTES", help="Payload size, e.g. 128 or 64KB."),
+    _load_option("--workers", metavar="N", help="Worker processes per role."),
+    _load_option("--pubs", metavar="N", help="Number of sending workers."),
+    _load_option("--subs", metavar="N", help="Number of receiving workers."),
+    _stream_option("--stream", metavar="NAME", help="Stream to work on."),
+    _stream_option(
         "--storage",
         type=click.Choice(["file", "memory"]),
         help="Storage of the created stream.",
     ),
-    _load(
+    _load_option(
         "--acks",
         type=click.Choice(["explicit", "all", "none", "double"]),
         help="How messages are acknowledged.",
     ),
-    _load("--batch", metavar="N", help="Messages per pull, batch or block."),
-    _load("--window", metavar="N", help="Unacknowledged messages in flight."),
+    _load_option("--batch", metavar="N", help="Messages per pull, batch or block."),
+    _load_option("--window", metavar="N", help="Unacknowledged messages in flight."),
     click.option("--client", metavar="NAME", multiple=True, hidden=True),
     click.option("--machines", metavar="N", hidden=True),
-    _load(
+    _load_option(
         "--at",
         metavar="TIME",
         help="Start at this moment, as 14:30:00Z or 2026-01-31T14:30:00+01:00.",
     ),
-    _load(
+    _load_option(
         "--repeat",
         "repeat_count",
         type=click.IntRange(1, 100),
         default=1,
         help="Number of runs; each result is printed.",
     ),
-    _result(
+    _result_option(
         "--assert",
         "checks",
         metavar="CHECK",
         multiple=True,
         help="Fail unless this is true, e.g. 'lost == 0'.",
     ),
-    _result("--json", "as_json", is_flag=True, help="Print the result as one JSON object."),
-    _result(
+    _result_option("--json", "as_json", is_flag=True, help="Print the result as one JSON object."),
+    _result_option(
         "--record",
         is_flag=False,
         flag_value="",
         metavar="[NAME]",
         help="Record the benchmark and its streams as a session.",
     ),
-    _result("--save/--no-save", default=True, help="Keep the result in the run library."),
-    _stored(
-        "--yes", is_flag=True, help="Do not ask before removing or consuming messages of others."
+    _result_option("--save/--no-save", default=True, help="Keep the result in the run library."),
+    _stream_option(
+        "--yes",
+        is_flag=True,
+        help="Do not prompt before removing or consuming messages of others.",
     ),
-    _stored(
+    _stream_option(
         "--confirm",
         metavar="NAME",
         help="Name that the prompt shows, to confirm: of a consumer, stream or subject.",
@@ -139,7 +151,7 @@ _FLAGS = (
 
 
 _FLAG_NAMES = (
-    *_PLAN_FLAGS, *_MORE_PLAN_FLAGS, "clients", "throughput", "sleep", "header", "payload",
+    *_PLAN_FLAGS, "clients", "throughput", "sleep", "header", "payload",
     "multisubject", "multisubjectmax", "multisubjectrandomize", "randomize", "dedup",
     "dedupwindow", "replicas", "maxbytes", "history", "consumer", "doubleack", "filter", "purge",
     "persistasync", "max_outstanding_acks", "csv_file", "progress",
@@ -149,7 +161,7 @@ _FLAG_NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How to run a plan, and what to do with its result."""
+    """The options of a run: how to run a plan, and what to do with its result."""
 
     changes: dict[str, str]
     """Overrides of the plan, as typed."""
@@ -171,15 +183,15 @@ class RunOptions:
     """Whether to skip the prompt before a run consumes messages of others."""
     confirm: str | None = None
     """The typed name of the stream or consumer whose messages are consumed."""
-    decided_on: Confirmation | None = None
+    confirmation: Confirmation | None = None
     """The confirmation that was shown when the name was typed: nothing else is consumed."""
 
 
-def _start_at_us(text: str) -> int:
+def _parse_start_at_us(text: str) -> int:
     """Return the start time of --at, in UTC µs; raises UsageError for a time in the past."""
     now = datetime.now(UTC)
     try:
-        start_time = parse_start(text, now)
+        start_time = parse_start_time(text, now)
     except ValueError as error:
         raise UsageError(f"--at: {error}") from error
     if start_time <= now:
@@ -188,10 +200,10 @@ def _start_at_us(text: str) -> int:
     return round(start_time.timestamp() * 1e6)
 
 
-def parse_start(text: str, now: datetime) -> datetime:
-    """Return the start time of `14:30:00Z`, or of a date and time with a time zone.
+def parse_start_time(text: str, now: datetime) -> datetime:
+    """Return the time of a text such as `14:30:00Z`, or of a date and time with a time zone.
 
-    A time without a date is today's, or tomorrow's if today's is more than 12 hours before `now`.
+    A time without a date is of today, or of tomorrow if it was more than 12 hours before `now`.
     Raises ValueError for an invalid text, and for one without a time zone.
     """
     text = text.strip()
@@ -209,14 +221,16 @@ def parse_start(text: str, now: datetime) -> datetime:
         raise ValueError(
             f"{text!r} has no zone, and hosts may be in several: write {text}Z for UTC"
         )
-    is_clock = _CLOCK_TIME.match(text) is not None
-    if is_clock and now - start_time > timedelta(hours=12):
+    is_clock_time = _CLOCK_TIME.match(text) is not None
+    if is_clock_time and now - start_time > timedelta(hours=12):
         start_time += timedelta(days=1)
     return start_time
 
 
 def _nats_bench_changes(flags: dict[str, Any]) -> dict[str, str]:
-    """Return the flags of `nats bench` as changes of the plan, in the order of their table."""
+    """Return the flags of `nats bench` as changes of the plan by name, in the order of
+    `NATS_BENCH_FLAGS`.
+    """
     from natstui.bench.plan.flags import NATS_BENCH_FLAGS
 
     if flags.pop("multisubject") or flags["multisubjectrandomize"]:
@@ -233,13 +247,13 @@ def _nats_bench_changes(flags: dict[str, Any]) -> dict[str, str]:
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the flags of a benchmark run and of the connection to a command.
 
-    The command gets `options: RunOptions` and `connection: Connection`, resolved; an invalid flag
-    raises UsageError.
+    The command gets `options: RunOptions` and `connection: Connection`; an invalid flag raises
+    UsageError.
     """
 
     @connection_options
     @functools.wraps(command)
-    def with_options(
+    def run_with_options(
         *,
         settings: Settings,
         at: str | None,
@@ -254,12 +268,12 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         **other_options: Any,
     ) -> Any:
         if client:
-            raise UsageError(ONE_CLIENT)
+            raise UsageError(CLIENT_OPTION_REMOVED)
         if machines is not None:
-            raise UsageError(NO_MACHINES)
+            raise UsageError(REMOTE_WORKERS_REMOVED)
         flags = {name: other_options.pop(name) for name in _FLAG_NAMES}
         flags["rate"] = flags["rate"] or flags.pop("throughput")
-        flag_values = {name: flags.pop(name) for name in (*_PLAN_FLAGS, *_MORE_PLAN_FLAGS)}
+        flag_values = {name: flags.pop(name) for name in _PLAN_FLAGS}
         csv_file, progress = flags.pop("csv_file"), flags.pop("progress")
         repeat_count = flags.pop("repeat_count")
         if at is not None and repeat_count > 1:
@@ -272,11 +286,11 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         options = RunOptions(
             changes, repeat_count, checks, as_json, folder, record, settings,
             Path(csv_file) if csv_file else None, progress,
-            None if at is None else _start_at_us(at), yes, confirm,
+            None if at is None else _parse_start_at_us(at), yes, confirm,
         )  # fmt: skip
         return command(options=options, **other_options)
 
-    decorated_command = with_options
-    for flag in reversed((*_FLAGS, *_OF_NATS_BENCH)):
+    decorated_command = run_with_options
+    for flag in reversed((*_RUN_OPTIONS, *_NATS_BENCH_OPTIONS)):
         decorated_command = flag(decorated_command)
     return decorated_command

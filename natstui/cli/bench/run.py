@@ -19,13 +19,13 @@ import click
 from natstui.bench.plan.flags import with_changes
 from natstui.bench.result import library
 from natstui.bench.result.assertions import Check, parse_checks
-from natstui.bench.result.environment import environment
+from natstui.bench.result.environment import read_environment
 from natstui.bench.result.text import LABEL_CELLS, summary_text
 from natstui.bench.run.controller import Benchmark, refuse_read_only
 from natstui.clean import clean_json, clean_line
 from natstui.cli.bench.options import RunOptions
 from natstui.cli.manage.writing import confirm_preview
-from natstui.cli.text_table import hanging, stdout_width
+from natstui.cli.text_table import stdout_width, wrap_hanging
 from natstui.config import Connection
 from natstui.engine.stopping import ending_signals
 from natstui.errors import (
@@ -35,7 +35,7 @@ from natstui.errors import (
     SessionError,
     UsageError,
 )
-from natstui.files import check_replaceable, complete_file, writing
+from natstui.files import check_replaceable, complete_file, translate_write_errors
 from natstui.jetstream.connection.writer import NotConfirmed
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult, WorkerResult
@@ -53,20 +53,20 @@ from natstui.model.records.record import Record
 from natstui.units import count_text, duration_text
 
 if TYPE_CHECKING:
-    from natstui.engine.headless import RecordedRuns
+    from natstui.engine.headless import BenchmarkRecorder
 
 
-_LEAD_S, _LEAD_PER_WORKER_S = 10.0, 0.5
-"""Time from the start of the workers to the start time of --at."""
+_PREPARATION_S, _PREPARATION_PER_WORKER_S = 10.0, 0.5
+"""Time from the start of the workers to the start time of --at: a minimum, plus one per worker."""
 
 
 class _Run(NamedTuple):
-    """One repetition."""
+    """The results of one repetition."""
 
     result: BenchmarkResult
     timeline: Timeline
-    decided_on: Confirmation | None
-    """The confirmation of the messages that it consumed."""
+    confirmation: Confirmation | None
+    """The confirmation of the messages that the repetition consumed."""
 
 
 class ProgressLine:
@@ -75,11 +75,13 @@ class ProgressLine:
     On a terminal, one line is rewritten; elsewhere only titles, phases and logs are printed.
     """
 
-    def __init__(self, *, shows: bool = True) -> None:
-        """Create; with `shows`, a line on a terminal is rewritten during the run."""
+    def __init__(self, *, shows_progress: bool = True) -> None:
+        """Create a line without text; without `shows_progress`, no progress is shown on a terminal
+        either.
+        """
         self.link: LinkChanged | None = None
         """The server that the benchmark used."""
-        self._is_rewriting = shows and sys.stderr.isatty()
+        self._is_rewriting = shows_progress and sys.stderr.isatty()
         self._is_open = False
 
     def add(self, record: Record) -> None:
@@ -98,9 +100,9 @@ class ProgressLine:
                 pass
 
     async def count_down(self, start_at_us: int) -> None:
-        """Show the time left until `start_at_us` (UTC µs), and return then.
+        """Show the remaining time until `start_at_us` (UTC µs), and return then.
 
-        On a terminal it is rewritten each second, elsewhere printed each minute.
+        On a terminal the text is rewritten each second, elsewhere it is printed each minute.
         """
         start_text = f"{datetime.fromtimestamp(start_at_us / 1e6, UTC):%Y-%m-%dT%H:%M:%SZ}"
         interval_s = 1 if self._is_rewriting else 60
@@ -141,9 +143,10 @@ def _progress_text(progress: BenchmarkProgress) -> str:
 def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptions) -> None:
     """Run a plan, save and print its result, and check the assertions of plan and flags.
 
-    A signal to end stops it early with a partial result. Raises Refused in read-only mode,
-    UsageError for invalid flags, AssertionFailed for a failed check or messages that are not
-    accounted for, and the error of a run after its partial result was saved and printed.
+    SIGINT, SIGTERM and SIGHUP stop it early with a partial result. Raises ActionRefused in
+    read-only mode, UsageError for invalid flags, AssertionFailed for a failed check or messages
+    that are not accounted for, and the error of a run after its partial result was saved and
+    printed.
     """
     refuse_read_only(connection)
     checks = parse_checks((*plan.assertions, *options.checks))
@@ -151,12 +154,12 @@ def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptio
     if options.csv_file is not None:
         _check_csv(options.csv_file)
     plan = with_changes(plan, options.changes)
-    line = ProgressLine(shows=options.shows_progress)
+    line = ProgressLine(shows_progress=options.shows_progress)
     recording = _begin_recording(connection, options, line)
     try:
         runs, failure = _run_repetitions(plan, connection, line, options, recording)
-        saved_run = _create_saved_run(plan, runs, line, cut_short=failure is not None)
-        failure = _save(saved_run, options) or failure
+        saved_run = _create_saved_run(plan, runs, line, is_partial=failure is not None)
+        failure = _save_run(saved_run, options) or failure
         if recording is not None:
             recording.feed.add(_summary_record(saved_run, failure, options.library_folder))
     finally:
@@ -172,17 +175,17 @@ def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptio
 
 def _begin_recording(
     connection: Connection, options: RunOptions, line: ProgressLine
-) -> RecordedRuns | None:
-    """Begin the session, if requested, and print its folder."""
+) -> BenchmarkRecorder | None:
+    """Begin a recording and print its folder; return None if none was requested."""
     if options.recording_name is None:
         return None
     # Imported here, because a benchmark alone needs neither poller nor recorder.
-    from natstui.engine.headless import RecordedRuns
+    from natstui.engine.headless import BenchmarkRecorder
 
     def print_line(text: str) -> None:
         click.echo(clean_line(text), err=True)
 
-    recording = RecordedRuns(
+    recording = BenchmarkRecorder(
         options.settings, connection, options.recording_name, print_line, line
     )
     print_line(f"recording into {recording.folder}")
@@ -192,15 +195,15 @@ def _begin_recording(
 def _summary_record(
     saved_run: library.SavedRun | None, failure: NatstuiError | None, folder: Path | None
 ) -> BenchmarkSummed:
-    """Return the summary that a replay shows at the end."""
+    """Return the record with the summary that a replay shows at the end."""
     parts = [] if failure is None else [str(failure)]
     if saved_run is not None:
         parts.append(summary_text(saved_run))
-    previous = (
+    previous_run = (
         library.previous_run(saved_run, folder) if saved_run is not None and folder else None
     )
     now_us = time.time_ns() // 1000
-    return BenchmarkSummed(now_us, "\n".join(parts), failure is not None, previous)
+    return BenchmarkSummed(now_us, "\n".join(parts), failure is not None, previous_run)
 
 
 def _run_repetitions(
@@ -208,25 +211,27 @@ def _run_repetitions(
     connection: Connection,
     line: ProgressLine,
     options: RunOptions,
-    recording: RecordedRuns | None,
+    recording: BenchmarkRecorder | None,
 ) -> tuple[list[_Run], NatstuiError | None]:
-    """Run as often as requested, until one ends early."""
+    """Run the repetitions until one ends early; return their results, and the error of the
+    last.
+    """
     runs: list[_Run] = []
     failure = None
     while len(runs) < options.repeat_count and failure is None:
         run, failure = _run_once(plan, connection, line, options, recording)
         if isinstance(failure, NotConfirmed) and options.confirm is None:
             flags = {"yes": options.yes, "confirm": None}
-            confirmation_shown = failure.confirmation
-            typed_name = confirm_preview(connection, confirmation_shown, flags)
+            shown_confirmation = failure.confirmation
+            typed_name = confirm_preview(connection, shown_confirmation, flags)
             options, failure = (
-                replace(options, confirm=typed_name, decided_on=confirmation_shown),
+                replace(options, confirm=typed_name, confirmation=shown_confirmation),
                 None,
             )
         if run is not None:
             runs.append(run)
             # Each repetition works on what the first one did.
-            options = replace(options, decided_on=run.decided_on)
+            options = replace(options, confirmation=run.confirmation)
     return runs, failure
 
 
@@ -235,23 +240,23 @@ def _run_once(
     connection: Connection,
     line: ProgressLine,
     options: RunOptions,
-    recording: RecordedRuns | None,
+    recording: BenchmarkRecorder | None,
 ) -> tuple[_Run | None, NatstuiError | None]:
-    """Run once; a first signal to end stops it early with a partial result.
+    """Run one repetition; return its result, None if nothing was measured, and its error.
 
-    Returns no result if nothing was measured: earlier repetitions are kept.
+    SIGINT, SIGTERM and SIGHUP stop it early with a partial result.
     """
 
     async def run() -> tuple[_Run | None, NatstuiError | None]:
         sink = recording.feed if recording else line
         benchmark = Benchmark(
-            plan, connection, sink, options.confirm, options.decided_on, options.repeat_count
+            plan, connection, sink, options.confirm, options.confirmation, options.repeat_count
         )
-        loop, signal_numbers, stopping = asyncio.get_running_loop(), list[int](), asyncio.Event()
+        loop, signal_numbers, stop_event = asyncio.get_running_loop(), list[int](), asyncio.Event()
 
         def stop(signal_number: int) -> None:
             signal_numbers.append(signal_number)
-            stopping.set()
+            stop_event.set()
             benchmark.stop()
 
         for signal_number in ending_signals():
@@ -262,14 +267,14 @@ def _run_once(
                 # A wrong address, or what has to be confirmed, is no matter of the last moment.
                 await benchmark.check()
                 countdown = asyncio.create_task(line.count_down(options.start_at_us))
-                await _wait_for_start(options.start_at_us, plan, stopping)
+                await _wait_for_start(options.start_at_us, plan, stop_event)
             if signal_numbers:
-                raise _stopped_early(signal_numbers[0])
-            async with recording.watching() if recording else nullcontext():
+                raise _early_stop_error(signal_numbers[0])
+            async with recording.poll_server() if recording else nullcontext():
                 result = await benchmark.run(options.start_at_us)
         except NatstuiError as error:
             # Stopped while it waited for its moment, nothing went wrong.
-            return None, _stopped_early(signal_numbers[0]) if signal_numbers else error
+            return None, _early_stop_error(signal_numbers[0]) if signal_numbers else error
         finally:
             if countdown is not None:
                 countdown.cancel()
@@ -289,36 +294,40 @@ def _run_once(
         line.end()
 
 
-def _stopped_early(signal_number: int) -> Interrupted:
+def _early_stop_error(signal_number: int) -> Interrupted:
     return Interrupted("the run was stopped before its start: nothing was sent", signal_number)
 
 
-async def _wait_for_start(start_at_us: int, plan: BenchmarkPlan, stopping: asyncio.Event) -> None:
-    """Return when it is time to start the workers, or when the run is stopped."""
-    lead_s = _LEAD_S + _LEAD_PER_WORKER_S * sum(role.workers_count for role in plan.roles)
-    while (left_s := start_at_us / 1e6 - lead_s - time.time()) > 0 and not stopping.is_set():
+async def _wait_for_start(
+    start_at_us: int, plan: BenchmarkPlan, stop_event: asyncio.Event
+) -> None:
+    """Wait until it is time to start the workers, or until the run is stopped."""
+    workers_count = sum(role.workers_count for role in plan.roles)
+    preparation_s = _PREPARATION_S + _PREPARATION_PER_WORKER_S * workers_count
+    workers_start_s = start_at_us / 1e6 - preparation_s
+    while (left_s := workers_start_s - time.time()) > 0 and not stop_event.is_set():
         # Not all of it at once: the clock may be set meanwhile.
         try:
             async with asyncio.timeout(min(left_s, 1.0)):
-                await stopping.wait()
+                await stop_event.wait()
         except TimeoutError:
             continue
 
 
 def _create_saved_run(
-    plan: BenchmarkPlan, runs: list[_Run], line: ProgressLine, *, cut_short: bool
+    plan: BenchmarkPlan, runs: list[_Run], line: ProgressLine, *, is_partial: bool
 ) -> library.SavedRun | None:
-    """Return the run to save; `cut_short` marks it partial, as repetitions are missing."""
+    """Return the run to save, None without results; `is_partial`: repetitions are missing."""
     if not runs:
         return None
     results = tuple(run.result for run in runs)
     timelines = tuple(run.timeline for run in runs)
-    run = library.saved_run(plan, results, environment(line.link), timelines)
-    return replace(run, partial=True) if cut_short else run
+    run = library.make_saved_run(plan, results, read_environment(line.link), timelines)
+    return replace(run, partial=True) if is_partial else run
 
 
-def _save(run: library.SavedRun | None, options: RunOptions) -> SessionError | None:
-    """Save a run; return the error if it is not saved: its result is printed all the same."""
+def _save_run(run: library.SavedRun | None, options: RunOptions) -> SessionError | None:
+    """Save a run; return the error if it cannot be saved, instead of raising it."""
     if run is None or options.library_folder is None:
         return None
     try:
@@ -333,15 +342,15 @@ _CSV_COLUMNS = ("role", "worker", "pattern", "msgs", "bytes", "msgs_per_s", "cpu
 
 
 def _check_csv(path: Path) -> None:
-    """Raise UsageError for a file that could not be written at the end."""
-    with writing(path):
+    """Raise UsageError if a file cannot be written at the end of a run."""
+    with translate_write_errors(path):
         check_replaceable(path, replaces=False)
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{path} cannot be written: its folder does not exist")
 
 
 def _write_csv(run: library.SavedRun, path: Path) -> None:
-    """Write a row for each worker of each repetition. Raises UsageError and WriteFailed."""
+    """Write a row for each worker of each repetition; raises UsageError and WriteFailed."""
     csv_text = io.StringIO()
     csv_writer = csv.writer(csv_text)
     csv_writer.writerow(("run", "repetition", *_CSV_COLUMNS))
@@ -349,7 +358,7 @@ def _write_csv(run: library.SavedRun, path: Path) -> None:
         csv_writer.writerows(
             (run.name, repetition, *_csv_cells(worker)) for worker in result.workers
         )
-    with writing(path), complete_file(path, replaces=False) as file:
+    with translate_write_errors(path), complete_file(path, replaces=False) as file:
         file.write(csv_text.getvalue().encode())
 
 
@@ -368,7 +377,7 @@ def _print_result(run: library.SavedRun, options: RunOptions) -> None:
     if options.as_json:
         click.echo(clean_json(library.encode(run).decode()))
     else:
-        click.echo(hanging(summary_text(run), stdout_width(), LABEL_CELLS))
+        click.echo(wrap_hanging(summary_text(run), stdout_width(), LABEL_CELLS))
     if options.csv_file is not None:
         _write_csv(run, options.csv_file)
 

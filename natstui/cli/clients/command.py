@@ -11,7 +11,7 @@ from natstui.clean import clean_line
 from natstui.cli.clients.rows import Rates, connection_lines, connections_json
 from natstui.cli.connected import await_with_progress
 from natstui.cli.manage.writing import change_flags, confirm_name, refuse_read_only
-from natstui.cli.options import SEQUENCE, connection_options, reading_seconds
+from natstui.cli.options import SEQUENCE, connection_options, parse_reading_seconds
 from natstui.cli.sections import command
 from natstui.cli.text_table import stdout_width
 from natstui.config import Connection
@@ -19,12 +19,12 @@ from natstui.errors import NotFound, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.system.asking import ServerRequests
-from natstui.jetstream.system.connections import read_connection_there, read_connections
-from natstui.jetstream.system.kicking import kick as kick_seen
-from natstui.jetstream.system.source import System
+from natstui.jetstream.system.connections import read_connection_on_server, read_connections
+from natstui.jetstream.system.kicking import kick as kick_connection
+from natstui.jetstream.system.requests import ServerRequests
+from natstui.jetstream.system.source import SystemConnection
 from natstui.model.clients.connection import ClientConnection, Connections, traffic_between
-from natstui.model.clients.words import kick_question
+from natstui.model.clients.text import kick_prompt
 from natstui.model.records.system import KickConnection
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def connections(
     client that did not read fast enough: publishers had to wait, or the server closed the
     connection. No system account is needed.
     """
-    for_s = None if for_text is None else reading_seconds(for_text, "--for")
+    for_s = None if for_text is None else parse_reading_seconds(for_text, "--for")
     connections_read, rates = asyncio.run(
         await_with_progress(_read_connections(connection, for_s, closed=closed))
     )
@@ -83,52 +83,62 @@ async def _read_connections(
 
 @command()
 @click.argument("node", metavar="SERVER")
-@click.argument("number", type=SEQUENCE)
+@click.argument("connection_id", metavar="NUMBER", type=SEQUENCE)
 @change_flags
 @connection_options
-def kick(connection: Connection, node: str, number: int, **flags: Any) -> None:
+def kick(connection: Connection, node: str, connection_id: int, **flags: Any) -> None:
     """Close one client connection.
 
     NUMBER is the connection on SERVER (a name or id); `natstui connections --json` prints both.
     Needs the system account. The client may reconnect by itself.
     """
     refuse_read_only(connection, flags["read_only"])
-    click.echo(clean_line(asyncio.run(_kick(connection, node, number, flags))))
+    click.echo(clean_line(asyncio.run(_kick(connection, node, connection_id, flags))))
 
 
-async def _kick(connection: Connection, server: str, number: int, flags: dict[str, Any]) -> str:
-    system = System(connection)
+async def _kick(
+    connection: Connection, server: str, connection_id: int, flags: dict[str, Any]
+) -> str:
+    system = SystemConnection(connection)
     try:
         client = await system.client()
-        client_connection = await _find_connection(client, server, number)
-        question = clean_line(kick_question(client_connection))
+        client_connection = await _find_connection(client, server, connection_id)
+        prompt = clean_line(kick_prompt(client_connection))
         confirmed_name = await asyncio.to_thread(
-            confirm_name, connection, client_connection.called, question,
+            confirm_name, connection, client_connection.display_name, prompt,
             yes=flags["yes"], confirm=flags["confirm"],
         )  # fmt: skip
         kick_command = KickConnection(
-            0, client_connection.server_id, number, client_connection.started_at_us, confirmed_name
+            0,
+            client_connection.server_id,
+            connection_id,
+            client_connection.started_at_us,
+            confirmed_name,
         )
-        return await kick_seen(Writer(client, Journal()), None, kick_command)
+        return await kick_connection(Writer(client, Journal()), None, kick_command)
     finally:
         await system.close()
 
 
-async def _find_connection(client: Client, server: str, number: int) -> ClientConnection:
-    """Return the connection with a number on a server; raises UsageError for an unknown server."""
-    replies = await ServerRequests(client).ask("$SYS.REQ.SERVER.PING.STATSZ", {})
-    matching = [reply for reply in replies if server in (reply.name, reply.server_id)]
-    if len(matching) != 1:
-        known_names = ", ".join(sorted(reply.name for reply in replies))
+async def _find_connection(client: Client, server: str, connection_id: int) -> ClientConnection:
+    """Return the connection with an id on a server.
+
+    Raises UsageError for an unknown or ambiguous server, NotFound for an unknown or closed
+    connection.
+    """
+    replies = await ServerRequests(client).request_all("$SYS.REQ.SERVER.PING.STATSZ", {})
+    matching_replies = [reply for reply in replies if server in (reply.name, reply.server_id)]
+    if len(matching_replies) != 1:
+        server_names = ", ".join(sorted(reply.name for reply in replies))
         reason = (
             "is the name of several servers: use the server id"
-            if matching
-            else f"is none of {known_names}"
+            if matching_replies
+            else f"is none of {server_names}"
         )
         raise UsageError(f"{server} {reason}")
-    client_connection = await read_connection_there(
-        ServerRequests(client), matching[0].server_id, number
+    client_connection = await read_connection_on_server(
+        ServerRequests(client), matching_replies[0].server_id, connection_id
     )
     if client_connection is None or client_connection.stopped_at_us is not None:
-        raise NotFound(f"{server} has no connection {number}")
+        raise NotFound(f"{server} has no connection {connection_id}")
     return client_connection

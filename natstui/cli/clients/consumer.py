@@ -21,16 +21,16 @@ from natstui.cli.clients.rows import (
 from natstui.cli.complete import consumer_argument, stream_of_consumer_argument
 from natstui.cli.connected import await_with_progress
 from natstui.cli.manage.names import parse_name
-from natstui.cli.options import connection_options, reading_seconds
+from natstui.cli.options import connection_options, parse_reading_seconds
 from natstui.cli.sections import command
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.engine.stopping import StopEvent, stopped_by_signal
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.system.asking import ServerRequests
-from natstui.jetstream.system.clients import pull_clients, push_clients, read_consumer
-from natstui.model.clients.holding import ConsumerToHold, Listener
+from natstui.jetstream.system.clients import read_consumer, read_pull_clients, read_push_clients
+from natstui.jetstream.system.requests import ServerRequests
+from natstui.model.clients.recipients import ConsumerDelivery, Listener
 from natstui.model.clients.requests import TappedRequests
-from natstui.model.clients.words import IDLE, cost_text, idle_text
+from natstui.model.clients.text import IDLE_NOTE, cost_text, idle_text
 from natstui.units import count_text, counted, duration_text
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _PULLS_NOT_READ_TEXT = (
     help="For a pull consumer: read its pulls for this time. natstui receives a copy of each "
         "pull. Ends early if the consumer is deleted.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @connection_options
 def clients(
     connection: Connection, stream: str, name: str, for_text: str | None, as_json: bool,
@@ -62,44 +62,44 @@ def clients(
     listed only once its pull expires. DELIVERED counts the messages sent to a client since natstui
     found it.
     """
-    for_s = None if for_text is None else reading_seconds(for_text, "--for")
+    for_s = None if for_text is None else parse_reading_seconds(for_text, "--for")
     names = parse_name(stream), parse_name(name)
-    consumer, consumer_clients, stop = asyncio.run(
+    consumer, consumer_clients, stop_event = asyncio.run(
         await_with_progress(_read_clients(connection, names, for_s))
     )
     if as_json:
-        click.echo(_json(names, consumer, consumer_clients))
+        click.echo(_clients_json(names, consumer, consumer_clients))
     else:
-        click.echo("\n".join(_lines(consumer, consumer_clients)))
-    if stop is not None:
-        stop.check("reading")
+        click.echo("\n".join(_client_lines(consumer, consumer_clients)))
+    if stop_event is not None:
+        stop_event.check("reading")
 
 
 ConsumerClients = list[Listener] | TappedRequests | None
-"""Subscribers of a push consumer; requests of a pull consumer; None if those were not read."""
+"""Subscribers of a push consumer; requests of a pull consumer, None if they were not read."""
 
 
 async def _read_clients(
     connection: Connection, names: tuple[str, str], for_s: float | None
-) -> tuple[ConsumerToHold, ConsumerClients, StopEvent | None]:
+) -> tuple[ConsumerDelivery, ConsumerClients, StopEvent | None]:
     client = await connect(connection)
     try:
         consumer = await read_consumer(client, *names)
         servers = ServerRequests(client)
         if consumer.deliver_subject is not None:
             subject, group = consumer.deliver_subject, consumer.deliver_group
-            return consumer, await push_clients(servers, subject, group), None
+            return consumer, await read_push_clients(servers, subject, group), None
         if for_s is None:
             return consumer, None, None
-        stop = stopped_by_signal()
-        requests = await pull_clients(client, servers, *names, for_s, stop)
+        stop_event = stopped_by_signal()
+        requests = await read_pull_clients(client, servers, *names, for_s, stop_event)
         # Who is pinned may have changed meanwhile.
-        return await read_consumer(client, *names), requests, stop
+        return await read_consumer(client, *names), requests, stop_event
     finally:
         await client.close()
 
 
-def _lines(consumer: ConsumerToHold, consumer_clients: ConsumerClients) -> list[str]:
+def _client_lines(consumer: ConsumerDelivery, consumer_clients: ConsumerClients) -> list[str]:
     if isinstance(consumer_clients, list):
         return _push_lines(consumer, consumer_clients)
     open_pulls_text = f"{counted(consumer.waiting_count, 'pull')} open"
@@ -117,7 +117,7 @@ def _lines(consumer: ConsumerToHold, consumer_clients: ConsumerClients) -> list[
     return [*lines, cost_text(consumer_clients, "pull")]
 
 
-def _push_lines(consumer: ConsumerToHold, consumer_clients: list[Listener]) -> list[str]:
+def _push_lines(consumer: ConsumerDelivery, consumer_clients: list[Listener]) -> list[str]:
     group_text = f" in the group {consumer.deliver_group}" if consumer.deliver_group else ""
     subject_text = clean_line(f'"{consumer.deliver_subject}"{group_text}')
     if not consumer_clients:
@@ -135,8 +135,8 @@ def _push_lines(consumer: ConsumerToHold, consumer_clients: list[Listener]) -> l
     return [heading, *table(columns, rows, stdout_width())]
 
 
-def _json(
-    names: tuple[str, str], consumer: ConsumerToHold, consumer_clients: ConsumerClients
+def _clients_json(
+    names: tuple[str, str], consumer: ConsumerDelivery, consumer_clients: ConsumerClients
 ) -> str:
     values: dict[str, object] = {"schema": 1, "stream": names[0], "consumer": names[1]}
     values |= asdict(consumer)
@@ -156,6 +156,6 @@ def _json(
             for requester in consumer_clients.requesters
         ]
         values |= {name: getattr(consumer_clients, name) for name in TAP_COST_FIELDS} | {
-            "note": IDLE
+            "note": IDLE_NOTE
         }
     return json.dumps(values).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Connections, and clients that a tap found, as tables for people and as JSON."""
+"""Connections, and clients that a tap found, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from natstui.clean import clean_line
 from natstui.cli.text_table import Column, stdout_width, table, text_column
 from natstui.model.clients.connection import ClientConnection, Connections
 from natstui.model.clients.requests import Requester, TappedRequests
-from natstui.model.clients.words import summary
+from natstui.model.clients.text import summary
 from natstui.model.columns.connections import CONNECTION_COLUMNS, ConnectionRow
 from natstui.model.traffic import Traffic
 from natstui.units import (
@@ -38,7 +38,7 @@ TAP_COST_FIELDS = (
     "elapsed_s", "ended", "read_msgs", "read_bytes", "questions_count", "anonymous_msgs",
     "gone_msgs",
 )  # fmt: skip
-_MOST_SUBJECTS_SHOWN = 3
+_MAX_SHOWN_SUBJECTS = 3
 
 
 def connection_lines(
@@ -46,8 +46,8 @@ def connection_lines(
 ) -> list[str]:
     """Return connections as lines: a sentence, then a table, ordered by server and number.
 
-    `rates` add columns of messages and bytes per second, `closed` the end and its reason.
-    `width_cells` is the width of the terminal; None: of a pipe, without a limit.
+    `rates` add columns of messages and bytes per second, `closed` columns of the end and its
+    reason. `width_cells` is the width of the terminal; None for a pipe, which has no limit.
     """
     drop_orders = (
         _FIRST_COLUMNS
@@ -82,7 +82,7 @@ def client_columns() -> list[Column]:
 
 
 def client_cells(connection: ClientConnection) -> list[str]:
-    """Return the cells of a client that match `place_columns`."""
+    """Return the cells of a client, in the order of `client_columns`."""
     return [_COLUMNS[key].text(ConnectionRow(connection)) for key in _CLIENT_COLUMNS]
 
 
@@ -112,9 +112,9 @@ def connection_json(
     `rates` add its traffic per second, null where it is unknown; None adds nothing.
     """
     fields = asdict(client_connection)
-    # Nobody asked for the subscriptions, and an empty list would say that there are none.
+    # The subscriptions were not requested: an empty list would mean that there are none.
     del fields["listening"]
-    fields["was_slow"] = client_connection.was_slow
+    fields["was_slow"] = client_connection.slow_text
     if rates is not None:
         traffic = rates.get(client_connection.key)
         names = Traffic.__dataclass_fields__
@@ -130,11 +130,13 @@ def requester_lines(
     is_publish: bool = False,
     pins: Sequence[str] = (),
 ) -> list[str]:
-    """Return the clients whose requests a tap read, as a table; a sentence if there are none.
+    """Return the lines of a table of the clients whose requests a tap read; a sentence if it read
+    none.
 
-    `count_title` is the title of the number of their requests, `about_title` of the subjects or
-    batches in them. With `is_publish` there are sizes in bytes, else deliveries; `pins` add a
-    column with those that a client has.
+    `count_title` is the title of the column with the number of requests, `about_title` that of the
+    column with their subjects or batches. With `is_publish`, a column has sizes in bytes,
+    otherwise deliveries. `pins` are pin ids of priority groups: if any, a column has the pins of
+    each client.
     """
     if not requests.requesters:
         return ["no client was found"]
@@ -160,8 +162,8 @@ def _requester_cells(requester: Requester, is_publish: bool, pins: Sequence[str]
             f"account {requester.account}" if requester.account else "another account",
             *unknown_cells,
         ]
-    more_count = len(requester.about) - _MOST_SUBJECTS_SHOWN
-    about_text = ", ".join(requester.about[:_MOST_SUBJECTS_SHOWN]) + (
+    more_count = len(requester.about) - _MAX_SHOWN_SUBJECTS
+    about_text = ", ".join(requester.about[:_MAX_SHOWN_SUBJECTS]) + (
         f" +{more_count}" if more_count > 0 else ""
     )
     cells.append(count_text(requester.requests_count))
@@ -174,8 +176,8 @@ def _requester_cells(requester: Requester, is_publish: bool, pins: Sequence[str]
 def requester_json(requester: Requester, count_field: str, about_field: str) -> dict[str, object]:
     """Return a client whose requests a tap read, for JSON; times are UTC µs.
 
-    `count_field` and `about_field` are the names of the fields with the number of its requests,
-    and with the subjects or batches in them.
+    `count_field` is the name of the field with the number of its requests, `about_field` that of
+    the field with their subjects or batches.
     """
     return {
         "connection": None

@@ -12,15 +12,14 @@ from natstui.cli.clients.rows import TAP_COST_FIELDS, requester_json, requester_
 from natstui.cli.complete import stream_argument
 from natstui.cli.connected import await_with_progress
 from natstui.cli.manage.names import parse_name
-from natstui.cli.options import connection_options, reading_seconds
+from natstui.cli.options import connection_options, parse_reading_seconds
 from natstui.cli.sections import command
 from natstui.engine.stopping import StopEvent, stopped_by_signal
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.system.asking import ServerRequests
-from natstui.jetstream.system.clients import publishers as read_publishers
-from natstui.jetstream.system.clients import read_subjects
-from natstui.jetstream.system.reply_tap import MOST_MSGS
-from natstui.model.clients.words import anonymous_text, cost_text
+from natstui.jetstream.system.clients import read_publishers, read_subjects
+from natstui.jetstream.system.reply_tap import MAX_MSGS
+from natstui.jetstream.system.requests import ServerRequests
+from natstui.model.clients.text import anonymous_text, cost_text
 
 if TYPE_CHECKING:
     from natstui.config import Connection
@@ -34,13 +33,13 @@ if TYPE_CHECKING:
     help="How long to read published messages; natstui receives a copy of each one.",
 )  # fmt: skip
 @click.option(
-    "--most", "most_msgs", type=click.IntRange(1, MOST_MSGS), default=10_000, show_default=True,
+    "--most", "max_msgs", type=click.IntRange(1, MAX_MSGS), default=10_000, show_default=True,
     help="Stop after so many messages.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @connection_options
 def publishers(
-    connection: Connection, name: str, for_text: str, most_msgs: int, as_json: bool,
+    connection: Connection, name: str, for_text: str, max_msgs: int, as_json: bool,
     **_flags: Any,
 ) -> None:  # fmt: skip
     """List the clients that publish to NAME.
@@ -49,38 +48,38 @@ def publishers(
     stream's ack, as JetStream publishers do. Messages without a reply subject are anonymous, so
     they are only counted.
     """
-    stream, for_s = parse_name(name), reading_seconds(for_text, "--for")
-    subjects, requests, stop = asyncio.run(
-        await_with_progress(_read_publishers(connection, stream, for_s, most_msgs))
+    stream, for_s = parse_name(name), parse_reading_seconds(for_text, "--for")
+    subjects, requests, stop_event = asyncio.run(
+        await_with_progress(_read_publishers(connection, stream, for_s, max_msgs))
     )
     if as_json:
-        click.echo(_json(stream, subjects, requests))
-        stop.check("reading")
+        click.echo(_publishers_json(stream, subjects, requests))
+        stop_event.check("reading")
         return
     for line in requester_lines(requests, "MESSAGES", "SUBJECTS", is_publish=True):
         click.echo(line)
     if requests.anonymous_msgs:
         click.echo(anonymous_text(requests))
     click.echo(cost_text(requests, "message"))
-    stop.check("reading")
+    stop_event.check("reading")
 
 
 async def _read_publishers(
-    connection: Connection, stream: str, for_s: float, most_msgs: int
+    connection: Connection, stream: str, for_s: float, max_msgs: int
 ) -> tuple[list[str], TappedRequests, StopEvent]:
     client = await connect(connection)
     try:
         subjects = await read_subjects(client, stream)
-        stop = stopped_by_signal()
+        stop_event = stopped_by_signal()
         requests = await read_publishers(
-            client, ServerRequests(client), stream, subjects, for_s, most_msgs, stop
+            client, ServerRequests(client), stream, subjects, for_s, max_msgs, stop_event
         )
-        return subjects, requests, stop
+        return subjects, requests, stop_event
     finally:
         await client.close()
 
 
-def _json(stream: str, subjects: list[str], requests: TappedRequests) -> str:
+def _publishers_json(stream: str, subjects: list[str], requests: TappedRequests) -> str:
     values: dict[str, object] = {"schema": 1, "stream": stream, "subjects": subjects}
     values["publishers"] = [
         requester_json(requester, "published_msgs", "subjects")

@@ -40,7 +40,7 @@ class MessageOptions:
 def message_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add PAYLOAD, `--file`, `--header` and `--templates` to a command.
 
-    The command gets them as `message: MessageOptions`; an invalid one raises UsageError.
+    The command gets them as `message: MessageOptions`; an invalid value raises UsageError.
     """
 
     @click.argument("payload", required=False)
@@ -60,7 +60,7 @@ def message_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "{{Random 10 20}}: random letters, minimum and maximum length.",
     )
     @functools.wraps(command)
-    def with_message(
+    def run_with_message(
         *, payload: str | None, file: str | None, headers: tuple[str, ...], templates: bool,
         **options: Any,
     ) -> Any:  # fmt: skip
@@ -68,14 +68,13 @@ def message_options(command: Callable[..., Any]) -> Callable[..., Any]:
         message = MessageOptions(read_payload(payload, file), header_pairs, templates)
         return command(message=message, **options)
 
-    return with_message
+    return run_with_message
 
 
 def parse_optional_time(text: str | None, option: str) -> datetime | None:
-    """Return the time of a text: a time with or without a date, or a duration, meaning so long
-    ago.
+    """Return the time of a text: a time with or without a date, or a duration before now.
 
-    None for None. Raises UsageError that names `option`.
+    Returns None for None. Raises UsageError that names `option` for an invalid text.
     """
     if text is None:
         return None
@@ -91,5 +90,7 @@ def parse_optional_time(text: str | None, option: str) -> datetime | None:
 
 
 def parse_optional_seconds(text: str | None, option: str) -> float | None:
-    """Return the seconds of `500ms` or `2s`, None for None; raises UsageError with `option`."""
+    """Return the seconds of `500ms` or `2s`, None for None; raises UsageError that names
+    `option`.
+    """
     return None if text is None else parse_seconds(text, option)

@@ -14,41 +14,41 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from natstui.errors import UsageError
-from natstui.files import MOST_PAYLOAD_BYTES, read_given, read_stdin
+from natstui.files import MAX_PAYLOAD_BYTES, read_stdin, read_user_file
 from natstui.jetstream.connection.nats_client import is_header
 
-_TEMPLATE = re.compile(r"\{\{\s*(?P<name>[A-Za-z]*)(?P<numbers>[\s\d,()]*)\s*\}\}")
-_KNOWN_TEMPLATES = "Count, Time, TimeStamp, Unix, UnixNano, ID and Random LEAST MOST"
-LONGEST_RANDOM_LETTERS = 1 << 20
+_TEMPLATE_PATTERN = re.compile(r"\{\{\s*(?P<name>[A-Za-z]*)(?P<numbers>[\s\d,()]*)\s*\}\}")
+_TEMPLATES_TEXT = "Count, Time, TimeStamp, Unix, UnixNano, ID and Random MIN MAX"
+MAX_RANDOM_LETTERS = 1 << 20
 LETTERS = string.ascii_letters + string.digits
 
 
 def read_payload(text: str | None, file: str | None) -> bytes:
-    """Return the payload: `text`, the content of `file` (`-`: of stdin), or of a stdin that is a
-    pipe.
+    """Return the payload: `text`, else the content of `file` (`-`: of stdin), else of a piped
+    stdin.
 
-    Empty without any of them. Raises UsageError for both, for one that cannot be read, and for one
-    that is too long for any server.
+    Returns an empty payload without any of them. Raises UsageError if both are given, if the
+    payload cannot be read, and if it is too long for any server.
     """
     if text is not None and file is not None:
         raise UsageError("both a payload and --file are given: use only one")
     if file is not None and file != "-":
         try:
-            return read_given(Path(file), MOST_PAYLOAD_BYTES)
+            return read_user_file(Path(file), MAX_PAYLOAD_BYTES)
         except OSError as error:
             raise UsageError(f"{file} cannot be read: {error.strerror}") from error
     if text is not None:
         return text.encode(errors="surrogateescape")
     if file == "-" or not sys.stdin.isatty():
         try:
-            return read_stdin(MOST_PAYLOAD_BYTES)
+            return read_stdin(MAX_PAYLOAD_BYTES)
         except OSError as error:
             raise UsageError(f"the payload on stdin cannot be read: {error.strerror}") from error
     return b""
 
 
 def parse_headers(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return name and value of each `NAME:VALUE`; raises UsageError for an invalid one."""
+    """Return name and value of each `NAME:VALUE`; raises UsageError for an invalid header."""
     pairs = []
     for text in texts:
         name, colon, value = text.partition(":")
@@ -66,21 +66,23 @@ def fill_templates(payload: bytes, count: int) -> Iterator[bytes]:
     `{{Count}}` starts at 1. Raises UsageError for an unknown template when it is called.
     """
     text = payload.decode("utf-8", "surrogateescape")
-    fillers = [(match.group(), _filler(match)) for match in _TEMPLATE.finditer(text)]
+    fillers = [
+        (match.group(), _create_filler(match)) for match in _TEMPLATE_PATTERN.finditer(text)
+    ]
     if text.count("{{") != len(fillers):
         position = text.index("{{")
         raise UsageError(
             f"{text[position : position + 20]!r} is not a known template; "
-            f"known are {_KNOWN_TEMPLATES}; --no-templates sends it as it is")  # fmt: skip
+            f"known are {_TEMPLATES_TEXT}; --no-templates sends it as it is")  # fmt: skip
     if not fillers:
         return itertools.repeat(payload, count)
-    return (_fill(text, fillers, number) for number in range(1, count + 1))
+    return (_fill_text(text, fillers, number) for number in range(1, count + 1))
 
 
 Filler = Callable[[int], str]
 
 
-def _fill(text: str, fillers: list[tuple[str, Filler]], number: int) -> bytes:
+def _fill_text(text: str, fillers: list[tuple[str, Filler]], number: int) -> bytes:
     parts, position = [], 0
     for template, fill in fillers:
         start = text.index(template, position)
@@ -89,14 +91,14 @@ def _fill(text: str, fillers: list[tuple[str, Filler]], number: int) -> bytes:
     return "".join([*parts, text[position:]]).encode("utf-8", "surrogateescape")
 
 
-def _filler(match: re.Match[str]) -> Filler:
+def _create_filler(match: re.Match[str]) -> Filler:
     name, numbers = match["name"], [int(text) for text in re.findall(r"\d+", match["numbers"])]
     if name == "Random":
-        if len(numbers) != 2 or not 0 <= numbers[0] <= numbers[1] <= LONGEST_RANDOM_LETTERS:
+        if len(numbers) != 2 or not 0 <= numbers[0] <= numbers[1] <= MAX_RANDOM_LETTERS:
             raise UsageError(f"{match.group()}: write it as {{{{Random 10 20}}}}, minimum first")
         return lambda _number: "".join(random.choices(LETTERS, k=random.randint(*numbers)))
     if name not in _FILLERS or numbers:
-        raise UsageError(f"{match.group()} is not a known template; known are {_KNOWN_TEMPLATES}")
+        raise UsageError(f"{match.group()} is not a known template; known are {_TEMPLATES_TEXT}")
     return _FILLERS[name]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.core.arrived import Printer, output_format
 from natstui.cli.core.options import MessageOptions, message_options, parse_optional_seconds
+from natstui.cli.core.printer import Printer, output_format
 from natstui.cli.manage.writing import (
     change_flags,
     write_confirmed,
@@ -33,7 +33,7 @@ from natstui.units import bytes_text, counted
 @click.option(
     "--jetstream",
     "-J",
-    "stored",
+    "is_jetstream",
     is_flag=True,
     help="Wait until a stream has stored each message.",
 )
@@ -46,7 +46,7 @@ def pub(
     count: int,
     sleep: str | None,
     reply: str,
-    stored: bool,
+    is_jetstream: bool,
     **flags: Any,
 ) -> None:
     """Publish PAYLOAD to SUBJECT.
@@ -54,17 +54,17 @@ def pub(
     Without PAYLOAD, the payload is read from stdin. When the command ends, the server has received
     all messages; with -J, a stream has stored them.
     """
-    if stored and reply:
+    if is_jetstream and reply:
         raise UsageError("--reply and --jetstream: the stream's acknowledgement is the reply")
     sleep_s = parse_optional_seconds(sleep, "--sleep") or 0.0
 
     def batch(confirmed_name: str | None) -> Batch:
         return Batch(
             subject, message.payloads(count), count, len(message.payload), message.headers,
-            reply, sleep_s, stored, confirmed_name,
+            reply, sleep_s, is_jetstream, confirmed_name,
         )  # fmt: skip
 
-    batch(None)  # what is wrong with it is said before there is a connection
+    batch(None)  # raises before there is a connection
     batches: list[Batch] = []
 
     async def send(writer: Writer, confirmed_name: str | None) -> None:
@@ -78,12 +78,12 @@ def pub(
         is_stopped = isinstance(error, Interrupted)
         if batches and (batches[0].sent_count or is_stopped):
             text = _sent_text(batches[0])
-            if stored:
+            if is_jetstream:
                 text += ", all acknowledged,"
             elif batches[0].sent_count:
                 # Without acknowledgements, what arrived is known only at the end.
                 text = f"at most {text}, arrived"
-            if is_stopped and batches[0].unanswered is not None:
+            if is_stopped and batches[0].unacked_payload is not None:
                 text += " and 1 more without an acknowledgement"
             click.echo(clean_line(f"natstui: {text} before this:"), err=True)
         raise
@@ -129,7 +129,9 @@ def _print_batch(batch: Batch, *, as_json: bool) -> None:
 
 
 def _not_kept_text(batch: Batch) -> str:
-    """Return how many messages were not stored, and why; empty if all were."""
+    """Return a text with the number of acked messages that were not stored, and why; empty for
+    none.
+    """
     if batch.not_kept is None:
         return ""
     count, reason = batch.not_kept

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from natstui.children import end_session, start_session
+from natstui.children import end_process_session, start_process_session
 from natstui.cli.core.options import parse_optional_seconds
 from natstui.cli.core.payload import fill_templates, parse_headers
 from natstui.cli.losses import LossCounter
@@ -24,15 +24,15 @@ from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import NatstuiError, RequestFailed, UsageError
-from natstui.files import MOST_PAYLOAD_BYTES
+from natstui.files import MAX_PAYLOAD_BYTES
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.messages.reply import Answering, ReceivedRequest, Reply, Responder
+from natstui.jetstream.messages.reply import MakeReply, ReceivedRequest, Reply, Responder
 from natstui.model.assets.limits_loss import CONTROL_HEADERS
-from natstui.units import counted, were
+from natstui.units import counted
 
 _ENDLESS_COUNT = 2**62
 _BODY_VARIABLE = b"NATS_REQUEST_BODY"
-_MOST_IN_ENVIRONMENT_BYTES = 100_000
+_MAX_ENVIRONMENT_BYTES = 100_000
 _READ_BYTES = 1 << 16
 
 
@@ -68,12 +68,12 @@ def reply(
     Runs until it is stopped. In BODY, {{Count}}, {{Time}}, {{ID}} and the other templates of
     `natstui pub` are replaced. A command runs without a shell, with the request on stdin.
     NATS_REQUEST_SUBJECT contains its subject, and NATS_REQUEST_BODY its payload; that is unset if
-    the payload has a NUL byte or more than 100,000 bytes. Exit code 4: some requests were not
-    answered.
+    the payload has a NUL byte or more than 100,000 bytes. Exit code 4: some requests got no
+    reply.
     """
     if sum((body is not None, flags["echo"], command is not None)) != 1:
         raise UsageError("use exactly one of BODY, --echo and --command")
-    create_reply = _reply_function(body, command, flags)
+    create_reply = _create_reply_function(body, command, flags)
     responders: list[Responder] = []
     losses = LossCounter("requests sent in the meantime are missed", "some requests are missed")
 
@@ -85,7 +85,7 @@ def reply(
             ),
             confirmed_name,
         )  # fmt: skip
-        responder.stopped = stopped_by_signal()
+        responder.stop_event = stopped_by_signal()
         responders[:] = [responder]
         await responder.serve(writer)
 
@@ -96,7 +96,7 @@ def reply(
             print_stderr(_summary_text(responders[0], losses))
         raise
     text = _summary_text(responders[0], losses)
-    if responders[0].unanswered_count:
+    if responders[0].without_reply_count:
         # A script continues after 0.
         raise RequestFailed(text)
     print_stderr(text)
@@ -104,13 +104,17 @@ def reply(
 
 def _summary_text(responder: Responder, losses: LossCounter) -> str:
     text = counted(responder.replies_count, "reply")
-    if count := responder.unanswered_count:
-        text += f"; {counted(count, 'request')} {were(count)} not answered"
+    if count := responder.without_reply_count:
+        text += f"; {counted(count, 'request')} got no reply"
     return f"{text}{losses.end_text}"
 
 
-def _reply_function(body: str | None, command: str | None, flags: dict[str, Any]) -> Answering:
-    """Return the function that creates replies; raises UsageError for an invalid template."""
+def _create_reply_function(
+    body: str | None, command: str | None, flags: dict[str, Any]
+) -> MakeReply:
+    """Return the function that creates replies; raises UsageError for an invalid flag or
+    template.
+    """
     headers = parse_headers(flags["headers"])
     for name, _ in headers:
         if name.lower().startswith(CONTROL_HEADERS):
@@ -145,14 +149,18 @@ def _split_command(command: str) -> list[str]:
 
 
 async def _run_program(program: list[str], request: ReceivedRequest, timeout_s: float) -> bytes:
-    """Return the output of a command; raises NatstuiError when it fails or takes too long."""
+    """Return the output of a command that gets the payload of a request on stdin.
+
+    Raises NatstuiError if it cannot be run, fails, lasts longer than `timeout_s`, or prints more
+    than a payload may have.
+    """
     environment = {**os.environb, b"NATS_REQUEST_SUBJECT": request.subject.encode()}
     # That of a request that started natstui itself is not this one.
     environment.pop(_BODY_VARIABLE, None)
-    if len(request.payload) <= _MOST_IN_ENVIRONMENT_BYTES and b"\0" not in request.payload:
+    if len(request.payload) <= _MAX_ENVIRONMENT_BYTES and b"\0" not in request.payload:
         environment[_BODY_VARIABLE] = request.payload
     try:
-        transport, process = await start_session(
+        transport, process = await start_process_session(
             program, stdout=asyncio.subprocess.PIPE, stderr=None, env=environment
         )
     except OSError as error:
@@ -164,16 +172,16 @@ async def _run_program(program: list[str], request: ReceivedRequest, timeout_s: 
             if output is not None:
                 await process.wait()
     except TimeoutError as error:
-        problem = "took"
+        delay_text = "took"
         if process.returncode is not None:
-            problem = "ended, but what it has started kept its output open for"
-        raise NatstuiError(f"{program[0]} {problem} longer than {timeout_s:g} s") from error
+            delay_text = "ended, but what it has started kept its output open for"
+        raise NatstuiError(f"{program[0]} {delay_text} longer than {timeout_s:g} s") from error
     finally:
         # What it has started may hold the pipe although it has ended itself.
         if output is None or process.returncode is None:
-            await end_session(transport, process)
+            await end_process_session(transport, process)
     if output is None:
-        limit_text = f"{MOST_PAYLOAD_BYTES:,} bytes, the most that a server accepts"
+        limit_text = f"{MAX_PAYLOAD_BYTES:,} bytes, the most that a server accepts"
         raise NatstuiError(f"{program[0]} printed more than {limit_text}")
     if process.returncode:
         raise NatstuiError(f"{program[0]} ended with {process.returncode}")
@@ -181,7 +189,9 @@ async def _run_program(program: list[str], request: ReceivedRequest, timeout_s: 
 
 
 async def _communicate(process: asyncio.subprocess.Process, body: bytes) -> bytes | None:
-    """Pass input to a process; return its output, None if it is too long to send."""
+    """Write `body` to the stdin of a process; return its output, None if that is too long to
+    send.
+    """
     assert process.stdin is not None
     assert process.stdout is not None
 
@@ -196,7 +206,7 @@ async def _communicate(process: asyncio.subprocess.Process, body: bytes) -> byte
         output = bytearray()
         while chunk := await process.stdout.read(_READ_BYTES):
             output += chunk
-            if len(output) > MOST_PAYLOAD_BYTES:
+            if len(output) > MAX_PAYLOAD_BYTES:
                 return None
         await write_task
     finally:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.complete import streams
-from natstui.cli.core.arrived import Printer, output_format
+from natstui.cli.complete import complete_streams
 from natstui.cli.core.options import parse_optional_seconds, parse_optional_time
+from natstui.cli.core.printer import Printer, output_format
 from natstui.cli.losses import LossCounter
 from natstui.cli.manage.names import parse_name
 from natstui.cli.manage.writing import YES_HELP, confirm_name
@@ -26,9 +26,9 @@ from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal, stopped_by_signal
 from natstui.errors import (
+    ActionRefused,
     Interrupted,
     NotFound,
-    Refused,
     RequestFailed,
     RequestTimedOut,
     UsageError,
@@ -53,7 +53,7 @@ _POLICIES: dict[str, tuple[Policy, str]] = {
 """Flag → deliver policy, and its text."""
 _START_FLAGS = (*_POLICIES, "since", "start_sequence")
 _STREAM_OPTIONS = (
-    click.option("--stream", metavar="NAME", shell_complete=streams,
+    click.option("--stream", metavar="NAME", shell_complete=complete_streams,
                  help="Read from this stream; only new messages, unless another flag sets the "
                      "start."),
     click.option("--since", metavar="TIME",
@@ -72,24 +72,24 @@ _NATS_CLI_HINTS = {
     "--ack": (False, _CONSUMER_HINT),
     "--direct": (False, "natstui stream view STREAM reads without a consumer"),
     "--dump": (True, "--json > FILE keeps every message with its payload"),
-    "--translate": (True, "--raw | COMMAND hands the payloads on"),
+    "--translate": (True, "--raw | COMMAND gets the payloads"),
     "--match-replies": (False, "natstui request prints replies"),
     "--report-subjects": (False, ":sub SUBJECT in the app counts by subject"),
     "--graph": (False, ":sub SUBJECT in the app shows the rates"),
 }
-"""Flags of the NATS CLI with another equivalent here: whether they take a value, and the hint."""
+"""Flags of the NATS CLI with another equivalent here: whether they have a value, and the hint."""
 
 
 @dataclass
-class Listening:
-    """A subscription to subjects, printed until enough messages came or it is stopped."""
+class SubscriptionPrinter:
+    """Prints the messages published to subjects, until enough are printed or it is stopped."""
 
     subjects: tuple[str, ...]
     queue: str
     ignored_subjects: tuple[str, ...]
-    most_msgs: int | None
+    max_msgs: int | None
     quiet_s: float | None
-    """It ends after this time without a message."""
+    """Printing ends after this time without a message."""
     printer: Printer
     losses: LossCounter = field(
         default_factory=lambda: LossCounter(
@@ -97,21 +97,21 @@ class Listening:
         )
     )
     failure: BaseException | None = None
-    stopped: asyncio.Event = field(default_factory=asyncio.Event)
-    message_came: asyncio.Event = field(default_factory=asyncio.Event)
+    stop_event: asyncio.Event = field(default_factory=asyncio.Event)
+    message_event: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run_until_stopped(self, connection: Connection) -> None:
-        """Connect, subscribe and print until `most_count` messages, `quiet_s` without one, or a
-        signal.
+        """Connect, subscribe and print until `max_msgs` messages are printed, none came for
+        `quiet_s`, or a signal came.
 
         Raises ConnectionFailed and RequestFailed if it cannot start, and the error that ended it,
         such as BrokenPipeError.
         """
-        self.stopped = stopped_by_signal()
+        self.stop_event = stopped_by_signal()
         client = await connect(connection, on_link=self.losses.add)
         try:
             await self._subscribe(client)
-            await self._wait()
+            await self._wait_until_stopped()
         finally:
             await client.close()
         if self.failure is not None:
@@ -131,36 +131,37 @@ class Listening:
         text = f"natstui: listening to {', '.join(self.subjects)}{group}"
         click.echo(clean_line(text), err=True)
 
-    async def _wait(self) -> None:
-        while not self.stopped.is_set():
-            self.message_came.clear()
+    async def _wait_until_stopped(self) -> None:
+        while not self.stop_event.is_set():
+            self.message_event.clear()
             wait_tasks = [
-                asyncio.ensure_future(event.wait()) for event in (self.stopped, self.message_came)
+                asyncio.ensure_future(event.wait())
+                for event in (self.stop_event, self.message_event)
             ]
-            finished, unfinished = await asyncio.wait(
+            finished_tasks, unfinished_tasks = await asyncio.wait(
                 wait_tasks, timeout=self.quiet_s, return_when=asyncio.FIRST_COMPLETED
             )
-            for task in unfinished:
+            for task in unfinished_tasks:
                 task.cancel()
-            if not finished:
+            if not finished_tasks:
                 return
 
     async def _receive(self, msg: Msg) -> None:
-        if self.stopped.is_set() or any(
+        if self.stop_event.is_set() or any(
             overlap(pattern, msg.subject) for pattern in self.ignored_subjects
         ):
             return
-        self.message_came.set()
+        self.message_event.set()
         try:
             self.printer.write(msg)
         except BrokenPipeError as error:
             self._fail(error)
-        if self.printer.printed_count == self.most_msgs:
-            self.stopped.set()
+        if self.printer.printed_count == self.max_msgs:
+            self.stop_event.set()
 
     def _fail(self, error: BaseException) -> None:
         self.failure = error
-        self.stopped.set()
+        self.stop_event.set()
 
 
 def _refuse_nats_cli_flag(
@@ -171,17 +172,17 @@ def _refuse_nats_cli_flag(
         raise UsageError(f"{flag} is not supported here: {_NATS_CLI_HINTS[flag][1]}")
 
 
-def stored_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def stream_start_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the flags that select a stream and the start in it to a command.
 
     Flags of the NATS CLI without an equivalent here are hidden; they raise UsageError with a hint.
     """
     for option in reversed(_STREAM_OPTIONS):
         command = option(command)
-    for flag, (takes_value, _) in _NATS_CLI_HINTS.items():
+    for flag, (needs_value, _) in _NATS_CLI_HINTS.items():
         hidden_option = click.option(
             flag,
-            is_flag=not takes_value,
+            is_flag=not needs_value,
             hidden=True,
             expose_value=False,
             callback=_refuse_nats_cli_flag,
@@ -190,38 +191,43 @@ def stored_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def is_stored(flags: dict[str, Any]) -> bool:
-    """Return whether a flag selects a stream or a start in it: stored messages are read then."""
+def selects_stream(flags: dict[str, Any]) -> bool:
+    """Return whether a flag selects a stream, or a start in it, so that stored messages are
+    read.
+    """
     return bool(flags["stream"]) or any(flags[name] for name in _START_FLAGS)
 
 
 @dataclass
-class StoredListening:
-    """The stored messages of a stream, printed until enough came or it is stopped.
+class StreamPrinter:
+    """Prints stored messages of a stream, until enough are printed or it is stopped.
 
-    After a lost connection it continues behind the last printed message.
+    After a lost connection it continues with the message after the last printed one.
     """
 
     subjects: tuple[str, ...]
     ignored_subjects: tuple[str, ...]
-    most_msgs: int | None
+    max_msgs: int | None
     quiet_s: float | None
-    """It ends after this time without a message."""
+    """Printing ends after this time without a message."""
     printer: Printer
     flags: dict[str, Any]
     """Flags as typed: `--stream` and the start."""
     losses: LossCounter = field(
         default_factory=lambda: LossCounter(
-            "messages stored in the meantime are printed later", "none is missing", reads_on=True
+            "messages stored in the meantime are printed later",
+            "none is missing",
+            reads_missed_messages=True,
         )
     )
 
     async def run_until_stopped(self, connection: Connection) -> None:
-        """Connect and print until `most_count` messages, `quiet_s` without one, or a signal.
+        """Connect and print until `max_msgs` messages are printed, none came for `quiet_s`, or a
+        signal came.
 
         Raises UsageError for several starts, or if not exactly one stream stores the subjects,
-        Refused for a stream whose retention removes acked messages, and other NatstuiErrors if it
-        cannot start or continue.
+        ActionRefused for a stream whose retention removes acked messages, and other NatstuiErrors
+        if it cannot start or continue.
         """
         start_flags = [name for name in _START_FLAGS if self.flags[name]]
         if len(start_flags) > 1:
@@ -263,22 +269,25 @@ class StoredListening:
                 await self._print_messages(reader)
             finally:
                 if reader.has_caught_up:
-                    self.losses.caught_up()
+                    self.losses.mark_caught_up()
             if not self.losses.is_lost:
                 # What a recreated stream has stored would be missing without a word.
                 await reader.check_stream()
 
     async def _print_messages(self, reader: Reader) -> None:
-        while self.most_msgs is None or self.printer.printed_count < self.most_msgs:
+        while self.max_msgs is None or self.printer.printed_count < self.max_msgs:
             message = await anext(reader, None)
             if message is None:
                 return
             if not any(overlap(pattern, message.subject) for pattern in self.ignored_subjects):
-                self.printer.show(message.as_stored(), {})
+                self.printer.write_stored(message.as_stored(), {})
 
 
 async def _find_stream(client: Client, subjects: tuple[str, ...]) -> str:
-    """Return the only stream that stores all of the subjects; raises NotFound, UsageError."""
+    """Return the stream that stores all of the subjects.
+
+    Raises NotFound if no stream stores one of them, UsageError if several streams store them.
+    """
     stream = ""
     for subject in subjects:
         reply = json.loads(await client.request("STREAM.NAMES", {"subject": subject}))
@@ -295,12 +304,14 @@ async def _find_stream(client: Client, subjects: tuple[str, ...]) -> str:
 
 
 async def _check_limits_retention(client: Client, stream: str) -> int:
-    """Return when a stream was created; refuse one whose retention removes acked messages: another
-    consumer could remove more.
+    """Return when a stream was created, in UTC µs.
+
+    Raises ActionRefused if its retention is not `limits`: reading with a consumer could remove
+    messages.
     """
     info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
     if (retention := info["config"].get("retention", "limits")) != "limits":
-        raise Refused(
+        raise ActionRefused(
             f"{stream} has {retention} retention, so reading here could remove messages: natstui "
             f"stream view {stream} reads without a consumer"
         )
@@ -318,14 +329,14 @@ async def _check_limits_retention(client: Client, stream: str) -> int:
 @click.option("--count", metavar="NUMBER", type=COUNT, help="End after this many messages.")
 @click.option("--wait", metavar="TIME", help="End when no message came for this time: 500ms, 2s.")
 @click.option(
-    "--ignore-subject", "-I", "ignored", metavar="SUBJECT", multiple=True,
+    "--ignore-subject", "-I", "ignored_subjects", metavar="SUBJECT", multiple=True,
     help="Subject not to print, may have wildcards. Repeat for several.",
 )  # fmt: skip
 @click.option("--raw", "-r", is_flag=True, help="Print only the unchanged payloads, one per line.")
 @click.option("--headers-only", is_flag=True, help="No payloads.")
 @click.option("--subjects-only", is_flag=True, help="Only subjects.")
 @click.option("--json", "-j", "as_json", is_flag=True, help="Print one JSON object per line.")
-@stored_options
+@stream_start_options
 @click.option(
     "--confirm", metavar="NAME", help="The queue group, else the first subject, to confirm."
 )
@@ -337,76 +348,83 @@ def sub(
     queue: str,
     count: int | None,
     wait: str | None,
-    ignored: tuple[str, ...],
+    ignored_subjects: tuple[str, ...],
     **flags: Any,
 ) -> None:
     """Print what is published to SUBJECT.
 
     Runs until it is stopped. Other subscribers still receive everything, unless --queue joins
-    their group. It asks before it takes the messages of a push consumer to which nobody listens.
+    their group. Prompts before it receives the messages of a push consumer without a subscriber.
     With --since, --all or another start, reads the stream that stores SUBJECT from
     there: without acks, and without a gap if the connection is lost.
     """
-    from_stream = is_stored(flags)
+    reads_stream = selects_stream(flags)
     if not subjects and not flags["stream"]:
         raise UsageError("name a SUBJECT to subscribe to")
     quiet_s, printer = parse_optional_seconds(wait, "--wait"), Printer(output_format(flags))
-    if queue and from_stream:
+    if queue and reads_stream:
         raise UsageError("--queue shares what is published; a stream is read by everybody")
-    if not from_stream:
-        _confirm_listening(connection, subjects, queue, flags)
-    listening: Listening | StoredListening
-    if from_stream:
-        listening = StoredListening(subjects, ignored, count, quiet_s, printer, flags)
+    if not reads_stream:
+        _confirm_loss(connection, subjects, queue, flags)
+    message_printer: SubscriptionPrinter | StreamPrinter
+    if reads_stream:
+        message_printer = StreamPrinter(subjects, ignored_subjects, count, quiet_s, printer, flags)
     else:
-        listening = Listening(subjects, queue, ignored, count, quiet_s, printer)
+        message_printer = SubscriptionPrinter(
+            subjects, queue, ignored_subjects, count, quiet_s, printer
+        )
     try:
-        asyncio.run(listening.run_until_stopped(connection))
+        asyncio.run(message_printer.run_until_stopped(connection))
     except BrokenPipeError:
         # The reader has closed the pipe; what Python still flushes is thrown away.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
-        _print_end(listening)
+        _print_end(message_printer)
 
 
-def _confirm_listening(
+def _confirm_loss(
     connection: Connection, subjects: tuple[str, ...], queue: str, flags: dict[str, Any]
 ) -> None:
-    """Ask before messages of others are taken; refuse that in read-only mode; raises Refused.
+    """Prompt before the subscription receives messages that are meant for others.
 
-    They are those of a queue group, and those of push consumers without a listener.
+    These are messages of a queue group, in production, and of push consumers without a subscriber.
+    Raises ActionRefused in read-only mode, and if the prompt is not confirmed.
     """
     if queue and connection.read_only:
-        raise Refused(
+        raise ActionRefused(
             f"{READ_ONLY}: {queue} would receive messages that others in the queue group need"
         )
-    loses = asyncio.run(_read_loss(connection, subjects, queue))
-    if loses is not None and connection.read_only:
-        raise Refused(f"{READ_ONLY}: {loses}")
-    question = loses
+    loss_text = asyncio.run(_read_loss_text(connection, subjects, queue))
+    if loss_text is not None and connection.read_only:
+        raise ActionRefused(f"{READ_ONLY}: {loss_text}")
+    prompt = loss_text
     if queue and connection.production:
-        question = f"This is production: others in {queue} get fewer messages"
-        question = " and ".join(filter(None, (question, loses)))
-    if question is not None:
+        prompt = f"This is production: others in {queue} get fewer messages"
+        prompt = " and ".join(filter(None, (prompt, loss_text)))
+    if prompt is not None:
         name = queue or subjects[0]
-        confirm_name(connection, name, question, yes=flags["yes"], confirm=flags["confirm"])
+        confirm_name(connection, name, prompt, yes=flags["yes"], confirm=flags["confirm"])
 
 
-async def _read_loss(connection: Connection, subjects: tuple[str, ...], queue: str) -> str | None:
-    """Return what listening takes from push consumers; None also where that cannot be read."""
+async def _read_loss_text(
+    connection: Connection, subjects: tuple[str, ...], queue: str
+) -> str | None:
+    """Return a sentence about messages of push consumers that the subscription would receive.
+
+    None if there are none, and if that cannot be read.
+    """
     if all(map(has_wildcard, subjects)):
         return None
     client = await connect(connection)
     try:
         return await listening_loss(client, subjects, queue)
     except RequestFailed as error:
-        print_stderr(f"not known whether this takes messages of push consumers: {error}")
+        print_stderr(f"unknown whether push consumers lose messages: {error}")
         return None
     finally:
         await client.close()
 
 
-def _print_end(listening: Listening | StoredListening) -> None:
-    print_stderr(
-        f"{counted(listening.printer.printed_count, 'message')}{listening.losses.end_text}"
-    )
+def _print_end(message_printer: SubscriptionPrinter | StreamPrinter) -> None:
+    messages_text = counted(message_printer.printer.printed_count, "message")
+    print_stderr(f"{messages_text}{message_printer.losses.end_text}")

@@ -1,5 +1,5 @@
-"""`natstui health` and `natstui stuck`: findings for pagers, pipelines and people.
+"""`natstui health` and `natstui stuck`: findings as text, JSON, Nagios or OpenMetrics.
 
-`look` watches a server for a while, `report` selects the findings, `formats` formats them,
-`command` joins them. `root` names the commands.
+`reading` watches a server for a while, `report` selects the findings, `formats` formats them,
+`command` has the commands. `root` names them.
 """

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.complete import consumers, stream_of_consumer_argument
+from natstui.cli.complete import complete_consumers, stream_of_consumer_argument
 from natstui.cli.options import (
     ConnectionFlags,
-    interval_seconds,
     one_account_flags,
+    parse_interval_seconds,
+    parse_reading_seconds,
     parse_seconds,
-    reading_seconds,
 )
 from natstui.cli.sections import command
-from natstui.cli.text_table import severities_coloured
+from natstui.cli.text_table import colour_severities
 from natstui.errors import Interrupted, NatstuiError, UsageError
 
 if TYPE_CHECKING:
-    from natstui.cli.health.look import ServerReading
+    from natstui.cli.health.reading import ServerReading
     from natstui.cli.health.report import FindingSelection, Report
     from natstui.model.records.tap import StartTap
 
@@ -42,13 +42,13 @@ def _print_catalogue(context: click.Context, _option: click.Parameter, is_reques
         context.exit()
 
 
-def _unknown_on_failure(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a command exit with 3 and a sentence on failure: 1 and 2 are verdicts about the
+def _exit_unknown_on_failure(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a command exit with 3 and a sentence if it fails: 1 and 2 are verdicts about the
     server.
     """
 
     @functools.wraps(command)
-    def with_unknown_exit_code(**options: Any) -> Any:
+    def run_with_unknown_exit_code(**options: Any) -> Any:
         try:
             return command(**options)
         except Interrupted:
@@ -57,7 +57,7 @@ def _unknown_on_failure(command: Callable[..., Any]) -> Callable[..., Any]:
             click.echo(f"natstui: {clean_line(str(error))}", err=True)
             sys.exit(_UNKNOWN_EXIT_CODE)
 
-    return with_unknown_exit_code
+    return run_with_unknown_exit_code
 
 
 _for_option = click.option(
@@ -84,11 +84,11 @@ _audit_option = click.option(
 @click.option("--consumer", metavar="S/C", help="Only this consumer.")
 @_for_option
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json", "nagios", "openmetrics"]),
+    "--format", "format_name", type=click.Choice(["text", "json", "nagios", "openmetrics"]),
     default="text", show_default=True, help="Output format.",
 )  # fmt: skip
 @click.option(
-    "--min-severity", "least", type=click.Choice(["info", "warning", "critical"]),
+    "--min-severity", type=click.Choice(["info", "warning", "critical"]),
     default="warning", show_default=True,
         help="Lowest severity to report; info adds advice on settings.",
 )  # fmt: skip
@@ -101,9 +101,9 @@ _audit_option = click.option(
 @click.option("--session", metavar="NAME", help="Check a recording instead of a server.")
 @click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
 @one_account_flags
-@_unknown_on_failure
+@_exit_unknown_on_failure
 def health(
-    flags: ConnectionFlags, as_json: bool, form: str, session: str | None, **options: Any
+    flags: ConnectionFlags, as_json: bool, format_name: str, session: str | None, **options: Any
 ) -> None:
     """Report what is wrong, and what to do.
 
@@ -115,26 +115,30 @@ def health(
     from natstui.cli.health.report import FindingSelection
 
     selection = FindingSelection(
-        options["stream"], _parse_consumer(options["consumer"]), options["least"]
+        options["stream"], _parse_consumer(options["consumer"]), options["min_severity"]
     )
     audit_s = _parse_audit_s(flags, options["audit_text"])
-    if audit_s is not None and (session is not None or form not in ("text", "json")):
+    if audit_s is not None and (session is not None or format_name not in ("text", "json")):
         raise UsageError("--audit reads a server, and is written as text or JSON")
     if session is not None:
-        report = _recorded_report(flags, selection, session, options["sessions"])
+        report = _read_recorded_report(flags, selection, session, options["sessions"])
     else:
-        with_silenced = options["ignore_silences"]
+        includes_silenced = options["ignore_silences"]
         report, _ = _read_report(
-            flags, selection, options["for_text"], with_silenced=with_silenced, audit_s=audit_s
+            flags,
+            selection,
+            options["for_text"],
+            includes_silenced=includes_silenced,
+            audit_s=audit_s,
         )
-    text = FORMATS["json" if as_json else form](report)
-    click.echo(severities_coloured(text) if form == "text" else text, nl=False)
+    text = FORMATS["json" if as_json else format_name](report)
+    click.echo(colour_severities(text) if format_name == "text" else text, nl=False)
     sys.exit(int(report.verdict))
 
 
 @command()
 @stream_of_consumer_argument
-@click.argument("consumer", shell_complete=consumers)
+@click.argument("consumer", shell_complete=complete_consumers)
 @_for_option
 @click.option(
     "--tap", "tap_text", metavar="TIME",
@@ -143,34 +147,34 @@ def health(
 )  # fmt: skip
 @_audit_option
 @click.option(
-    "--facts", "with_facts", is_flag=True,
+    "--facts", "includes_facts", is_flag=True,
     help="Print every fact used to find the cause, with its value and period.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @one_account_flags
-@_unknown_on_failure
+@_exit_unknown_on_failure
 def stuck(
     flags: ConnectionFlags, stream: str, consumer: str, for_text: str | None, tap_text: str | None,
-    audit_text: str | None, with_facts: bool, as_json: bool,
+    audit_text: str | None, includes_facts: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Explain what one consumer waits for.
 
     Prints which message is next, and what to do. Exit code: 0 nothing is wrong, 1 warning, 2
     critical, 3 not readable.
     """
+    from natstui.cli.health.formats import consumer_json, consumer_lines, has_row
     from natstui.cli.health.report import FindingSelection
-    from natstui.cli.health.stuck import consumer_json, consumer_lines, has_row
 
     if tap_text is not None and flags.account is not None:
-        from natstui.model.live.permissions import only_watched
+        from natstui.model.live.permissions import read_only_account_text
 
-        raise UsageError(f"--tap: {only_watched(flags.account)}")
+        raise UsageError(f"--tap: {read_only_account_text(flags.account)}")
     tap_command = None if tap_text is None else _parse_tap(stream, consumer, tap_text)
     selection = FindingSelection(consumer=(stream, consumer), min_severity="info")
-    # Who asks about one consumer wants to hear everything of it.
+    # For one consumer, everything is of interest.
     audit_s = _parse_audit_s(flags, audit_text)
     report, reading = _read_report(
-        flags, selection, for_text, tap_command, with_silenced=True, audit_s=audit_s
+        flags, selection, for_text, tap_command, includes_silenced=True, audit_s=audit_s
     )
     state, tap_result = reading.state, reading.tap_result
     name = (stream, consumer)
@@ -180,42 +184,47 @@ def stuck(
             f"{finding.entity.text}: {finding.kind.sentence}" for finding in report.findings
         ]
         reason = (
-            "; ".join(reasons) or report.unknown or "the leader of the consumer does not reply"
+            "; ".join(reasons)
+            or report.unknown_reason
+            or "the leader of the consumer does not reply"
         )
         raise UsageError(f"consumer {stream}/{consumer} cannot be reached: {reason}")
-    if report.unknown:
-        raise UsageError(report.unknown)
+    if report.unknown_reason:
+        raise UsageError(report.unknown_reason)
     if as_json:
         click.echo(consumer_json(state, stream, consumer, report, tap_result))
     else:
-        lines = consumer_lines(state, stream, consumer, report, tap_result, with_facts=with_facts)
+        lines = consumer_lines(
+            state, stream, consumer, report, tap_result, includes_facts=includes_facts
+        )
         title = click.style(lines[0], fg=_VERDICT_COLOURS.get(int(report.verdict)), bold=True)
-        click.echo("\n".join([title, severities_coloured("\n".join(lines[1:]))]))
-    if reading.stop is not None:
-        reading.stop.check("reading")
+        click.echo("\n".join([title, colour_severities("\n".join(lines[1:]))]))
+    if reading.stop_event is not None:
+        reading.stop_event.check("reading")
     sys.exit(int(report.verdict))
 
 
 def _parse_tap(stream: str, consumer: str, text: str) -> StartTap:
-    from natstui.model.records.tap import LONGEST_TAP_S, StartTap
+    from natstui.model.records.tap import MAX_TAP_S, StartTap
 
     for_s = parse_seconds(text, "--tap")
-    if not 0 < for_s <= LONGEST_TAP_S:
-        raise UsageError(
-            f"--tap {text}: it must be longer than 0 and at most {LONGEST_TAP_S:.0f}s"
-        )
+    if not 0 < for_s <= MAX_TAP_S:
+        raise UsageError(f"--tap {text}: it must be longer than 0 and at most {MAX_TAP_S:.0f}s")
     return StartTap(0, stream, consumer, for_s)
 
 
 def _parse_audit_s(flags: ConnectionFlags, text: str | None) -> float | None:
-    """Return the time to read the API audit; None without one."""
+    """Return for how many seconds to read API requests after the check; None without `--audit`.
+
+    Raises UsageError for an invalid time, and for another account than that of the user.
+    """
     if text is None:
         return None
     if flags.account is not None:
-        from natstui.model.live.permissions import only_watched
+        from natstui.model.live.permissions import read_only_account_text
 
-        raise UsageError(f"--audit: {only_watched(flags.account)}")
-    return reading_seconds(text, "--audit")
+        raise UsageError(f"--audit: {read_only_account_text(flags.account)}")
+    return parse_reading_seconds(text, "--audit")
 
 
 def _read_report(
@@ -224,19 +233,19 @@ def _read_report(
     for_text: str | None,
     tap_command: StartTap | None = None,
     *,
-    with_silenced: bool,
+    includes_silenced: bool,
     audit_s: float | None = None,
 ) -> tuple[Report, ServerReading]:
     import asyncio
 
-    from natstui.cli.health.look import read_server_state
-    from natstui.cli.health.report import report_on
+    from natstui.cli.health.reading import read_server_state
+    from natstui.cli.health.report import create_report
     from natstui.cli.servers import unread_source_text
 
     for_s = None if for_text is None else parse_seconds(for_text, "--for")
     settings, connection = flags.resolve()
     monitor = settings.monitor
-    interval_s = min(monitor.interval_s, interval_seconds("1s"))
+    interval_s = min(monitor.interval_s, parse_interval_seconds("1s"))
     max_requests_per_s = monitor.max_requests_per_s
     reading = asyncio.run(
         read_server_state(connection, interval_s, for_s, max_requests_per_s, tap_command, audit_s)
@@ -248,27 +257,29 @@ def _read_report(
         problems += [f"the account: {unread_account.reason}"] if unread_account else []
         problems.append(unread_source_text(connection, state.servers.newest))
     problem = "; ".join(filter(None, problems)) or None
-    report = report_on(
-        state, selection, problem, with_silenced=with_silenced, watched_s=reading.watched_s
+    report = create_report(
+        state, selection, problem, includes_silenced=includes_silenced, watched_s=reading.watched_s
     )
     return replace(report, audit=reading.audit), reading
 
 
-def _recorded_report(
+def _read_recorded_report(
     flags: ConnectionFlags, selection: FindingSelection, session: str, sessions: str | None
 ) -> Report:
-    from natstui.cli.health.report import report_on
-    from natstui.cli.sessions.options import library_folder, progress
-    from natstui.session.library import find
-    from natstui.session.share.recorded_findings import recorded_findings
+    from natstui.cli.health.report import create_report
+    from natstui.cli.sessions.options import library_folder, progress_bar_callback
+    from natstui.session.library import find_session
+    from natstui.session.share.recorded_findings import read_recorded_findings
 
     if flags.server or flags.context or flags.profile or flags.account:
         raise UsageError(
             "--session judges a recording: leave --server, --context, --profile, --account out"
         )
-    folder = find(library_folder(sessions, flags.config), session)
-    state, ended_findings, damage = recorded_findings(folder, progress("judging"))
-    return report_on(state, selection, "; ".join(damage) or None, ended_findings)
+    folder = find_session(library_folder(sessions, flags.config), session)
+    state, ended_findings, damage = read_recorded_findings(
+        folder, progress_bar_callback("judging")
+    )
+    return create_report(state, selection, "; ".join(damage) or None, ended_findings)
 
 
 def _parse_consumer(text: str | None) -> tuple[str, str] | None:

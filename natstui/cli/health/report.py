@@ -27,7 +27,7 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FindingSelection:
-    """The selection of findings: by stream or consumer, from a severity on."""
+    """Selects findings by stream or consumer, and by minimum severity."""
 
     stream: str | None = None
     consumer: tuple[str, str] | None = None
@@ -42,20 +42,22 @@ class FindingSelection:
         if not is_at_least(finding.kind.severity, self.min_severity):
             return False
         if self.consumer is not None:
-            # Of a stream that nobody saw, its consumers cannot be seen either.
-            of_stream = not entity.consumer and not entity.has_row
-            names = (entity.stream, self.consumer[1] if of_stream else entity.consumer)
+            # The consumers of a stream without a row cannot be read either.
+            is_unread_stream = not entity.consumer and not entity.has_row
+            names = (entity.stream, self.consumer[1] if is_unread_stream else entity.consumer)
             return names == self.consumer
         return self.stream is None or entity.stream == self.stream
 
 
 @dataclass(frozen=True, slots=True)
-class NotJudged:
+class UnjudgedCondition:
     """A condition that needs a longer time than was watched to be judged."""
 
     kind: Kind
     entity: Entity | None = None
-    """The entity for which it is true now, though not long enough yet; None: any entity."""
+    """The entity that meets the condition now, but not long enough yet; None: the kind cannot be
+    judged for any entity.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,45 +70,43 @@ class Report:
     streams_count: int
     consumers_count: int
     at_us: int
-    unknown: str | None = None
-    """Why the report is incomplete, if so."""
-    recorded: bool = False
-    """Whether it is about an entire recording, so that findings may have ended."""
+    unknown_reason: str | None = None
+    """Why the report is incomplete; None if it is complete."""
     silenced_count: int = 0
     """Number of silenced findings that are left out."""
     watched_s: float | None = None
     """How long the server was watched; None if unknown."""
-    not_judged: tuple[NotJudged, ...] = ()
+    unjudged_conditions: tuple[UnjudgedCondition, ...] = ()
     audit: ApiAudit | None = None
     """Result of an API audit, if requested."""
-    unread: tuple[str, ...] = ()
-    """What could not be read of servers and clients, and why: it is not judged."""
+    unread_texts: tuple[str, ...] = ()
+    """What could not be read of servers and clients, and why; there are no findings about that."""
 
     def count(self, severity: Severity) -> int:
         """Return the number of findings of a severity."""
         return sum(finding.kind.severity == severity for finding in self.findings)
 
 
-def report_on(
+def create_report(
     state: State,
     selection: FindingSelection,
     problem: str | None = None,
     ended_findings: Sequence[Finding] | None = None,
     *,
-    with_silenced: bool = False,
+    includes_silenced: bool = False,
     watched_s: float | None = None,
 ) -> Report:
     """Return the report of the selected findings of a state, the worst first.
 
-    `problem` is why not everything could be read: without critical findings the verdict is unknown
-    then. `ended_findings` are those of an entire recording, None for a server. `with_silenced`
-    includes silenced findings. `watched_s` is how long the server was watched: shorter than a kind
-    of finding needs, that kind is not judged.
+    `problem` is the reason why something could not be read: the verdict is unknown then, unless a
+    finding is critical. `ended_findings` are the ended findings of a recording, None for a server.
+    `watched_s` is how long the server was watched: kinds of findings that need more time are not
+    judged.
     """
     findings = state.findings
     candidates_by_id = {
         id(finding): finding
-        for finding in (*findings.open(), *findings.silenced(), *(ended_findings or ()))
+        for finding in (*findings.list_open(), *findings.list_silenced(), *(ended_findings or ()))
     }
     streams, consumers = state.streams, state.consumers
     for row in range(len(streams)):
@@ -118,27 +118,31 @@ def report_on(
             id(consumer_finding): consumer_finding
             for consumer_finding in consumer_findings(state, row)
         }
-    selected = sorted(filter(selection.selects, candidates_by_id.values()), key=worst_first)
-    reported = tuple(
-        finding for finding in selected if with_silenced or findings.silence_of(finding) is None
+    selected_findings = sorted(
+        filter(selection.selects, candidates_by_id.values()), key=worst_first
     )
-    problem = problem or (None if selected else _missing_reason(state, selection))
+    reported_findings = tuple(
+        finding
+        for finding in selected_findings
+        if includes_silenced or findings.find_silence(finding) is None
+    )
+    problem = problem or (None if selected_findings else _missing_reason(state, selection))
     unsupported_text = version_problem(state.link.server_version) if state.link else None
     problem = "; ".join(filter(None, (unsupported_text, problem))) or None
-    verdict = _worst_verdict(reported)
+    verdict = _worst_verdict(reported_findings)
     if problem is not None and verdict is not Verdict.CRITICAL:
         verdict = Verdict.UNKNOWN
     counts = _count_assets(state, selection)
-    is_recorded, silenced_count = ended_findings is not None, len(selected) - len(reported)
+    silenced_count = len(selected_findings) - len(reported_findings)
     return Report(
-        verdict, reported, *counts, state.now_at_us, problem, is_recorded, silenced_count,
-        watched_s, tuple(_find_not_judged(state, selection, watched_s)),
-        unread=tuple(_unread_texts(state)),
+        verdict, reported_findings, *counts, state.now_at_us, problem, silenced_count,
+        watched_s, tuple(_find_unjudged_conditions(state, selection, watched_s)),
+        unread_texts=tuple(_unread_texts(state)),
     )  # fmt: skip
 
 
 def _unread_texts(state: State) -> Iterator[str]:
-    """Yield what is unknown about servers and clients, and why."""
+    """Yield what could not be read of servers and clients, and why."""
     if state.servers.newest is not None:
         yield from (
             f"{missing.what}: {missing.reason}" for missing in state.servers.newest.missing
@@ -148,7 +152,7 @@ def _unread_texts(state: State) -> Iterator[str]:
 
 
 def _count_assets(state: State, selection: FindingSelection) -> tuple[int, int]:
-    """Return the number of selected streams and consumers, also of those without a row."""
+    """Return the number of selected streams, and of selected consumers; unreachable ones count."""
     streams = {name for (name, *_) in state.streams.roster.keys} | state.unreachable_streams
     consumers = {(stream, name) for (stream, name, *_) in state.consumers.roster.keys}
     consumers |= state.unreachable_consumers
@@ -161,20 +165,20 @@ def _count_assets(state: State, selection: FindingSelection) -> tuple[int, int]:
     return len(streams), len(consumers)
 
 
-def _find_not_judged(
+def _find_unjudged_conditions(
     state: State, selection: FindingSelection, watched_s: float | None
-) -> Iterator[NotJudged]:
-    """Yield conditions that need a longer time than was watched to be judged."""
+) -> Iterator[UnjudgedCondition]:
+    """Yield the conditions that need a longer time than the server was watched."""
     if watched_s is None:
         return
-    for entity, conditions in state.findings.watched.items():
+    for entity, conditions in state.findings.conditions.items():
         for condition in conditions:
             is_judged = condition.raised or condition.hidden
             if not is_judged and selection.selects(condition.finding):
-                yield NotJudged(condition.finding.kind, entity)
+                yield UnjudgedCondition(condition.finding.kind, entity)
     for kind in KINDS.values():
         if kind.needs_s > watched_s and is_at_least(kind.severity, selection.min_severity):
-            yield NotJudged(kind)
+            yield UnjudgedCondition(kind)
 
 
 def _worst_verdict(findings: Sequence[Finding]) -> Verdict:
@@ -185,7 +189,10 @@ def _worst_verdict(findings: Sequence[Finding]) -> Verdict:
 
 
 def _missing_reason(state: State, selection: FindingSelection) -> str | None:
-    """Return why the selection cannot be judged: it does not exist or is unreachable."""
+    """Return why the selected stream or consumer has no row: it does not exist or is unreachable.
+
+    None if it has one, or if everything is selected.
+    """
     if selection.consumer is not None:
         rows = state.consumers.roster.rows_of_stream.get(selection.consumer[0], ())
         names = {state.consumers.columns.name[row] for row in rows}

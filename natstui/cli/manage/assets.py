@@ -1,4 +1,4 @@
-"""Adding and editing, the same for streams and consumers."""
+"""Creates and edits streams and consumers, with the same functions for both."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.manage.options import with_values
+from natstui.cli.manage.options import set_field_values
 from natstui.cli.manage.writing import (
     WriterSession,
     confirm_and_apply,
-    print_changed,
+    print_change_result,
     print_differences,
     print_warnings,
     refuse_read_only,
@@ -41,7 +41,7 @@ class AssetFlags:
     stream: str
     consumer: str | None
     file_config: Config
-    """Configuration of the files; empty without any."""
+    """The configuration in the files; empty without a file."""
     file: str | None
     """A file with part of the configuration."""
     config_file: str | None
@@ -65,15 +65,16 @@ class AssetFlags:
         return {"yes": self.yes, "confirm": self.confirm}
 
 
-def add_asset(connection: Connection, asset_flags: AssetFlags, start: Config) -> None:
-    """Create a stream or consumer from `start`, the files and the flags, and print the result.
+def add_asset(connection: Connection, asset_flags: AssetFlags, start_config: Config) -> None:
+    """Create a stream or consumer from `start_config`, the files and the flags, and print the
+    result.
 
     A dry run prints the configuration, or the differences to an existing asset; it exits with 0 if
     that has the same configuration, else with 1. Raises UsageError for an invalid configuration,
-    Refused if it is not confirmed or read-only, RequestFailed.
+    ActionRefused if the change is not confirmed or the connection is read-only, RequestFailed.
     """
-    file_config = _file_config(asset_flags, start)
-    is_durable = "durable_name" in start
+    file_config = _file_config(asset_flags, start_config)
+    is_durable = "durable_name" in start_config
     if (
         asset_flags.kind == "consumer"
         and asset_flags.config_file
@@ -85,9 +86,11 @@ def add_asset(connection: Connection, asset_flags: AssetFlags, start: Config) ->
             "the NATS CLI: "
             "remove the durable_name, or omit --ephemeral"
         )
-    config = merge_config(start, file_config)
-    config = _with_typed_name(
-        with_values(asset_flags.kind, config, asset_flags.values), asset_flags, durable=is_durable
+    config = merge_config(start_config, file_config)
+    config = _set_typed_name(
+        set_field_values(asset_flags.kind, config, asset_flags.values),
+        asset_flags,
+        is_durable=is_durable,
     )
     check_problems(_find_problems(asset_flags, config))
     change = _create_change(asset_flags, "create", config, None)
@@ -100,7 +103,7 @@ def add_asset(connection: Connection, asset_flags: AssetFlags, start: Config) ->
             sys.exit(1 if diffs is None or diffs else 0)
         refuse_read_only(connection, asset_flags.read_only)
         _print_warnings(session, asset_flags, config)
-        print_changed(
+        print_change_result(
             confirm_and_apply(session, change, asset_flags.confirmation_flags), asset_flags.as_json
         )
 
@@ -108,9 +111,10 @@ def add_asset(connection: Connection, asset_flags: AssetFlags, start: Config) ->
 def edit_asset(connection: Connection, asset_flags: AssetFlags) -> None:
     """Edit a stream or consumer with the files and the flags, and print the result.
 
-    A dry run prints the differences and what they lead to; it exits with 1 if there are any, else
-    with 0. Raises UsageError for an invalid configuration, Refused if it is not confirmed or
-    read-only, NotFound without the asset, RequestFailed.
+    A dry run prints the differences, and to stderr what is lost; it exits with 1 if there are
+    differences, else with 0. Raises UsageError for an invalid configuration, ActionRefused if the
+    change is not confirmed or the connection is read-only, NotFound without the asset,
+    RequestFailed.
     """
     with WriterSession(connection, asset_flags.read_only) as session:
         asset = session.run(
@@ -118,30 +122,34 @@ def edit_asset(connection: Connection, asset_flags: AssetFlags) -> None:
                 writer, asset_flags.kind, asset_flags.stream, asset_flags.consumer or ""
             )
         )
-        current = asset.config
+        current_config = asset.config
         _print_other_name(asset_flags)
-        target_config = _file_config(asset_flags, current)
+        target_config = _file_config(asset_flags, current_config)
         target_config = (
-            target_config if asset_flags.config_file else merge_config(current, target_config)
+            target_config
+            if asset_flags.config_file
+            else merge_config(current_config, target_config)
         )
-        target_config = with_values(asset_flags.kind, target_config, asset_flags.values)
-        target_config = _with_typed_name(
-            target_config, asset_flags, durable="durable_name" in current
+        target_config = set_field_values(asset_flags.kind, target_config, asset_flags.values)
+        target_config = _set_typed_name(
+            target_config, asset_flags, is_durable="durable_name" in current_config
         )
-        diffs = differences(asset_flags.kind, current, target_config)
-        refused = tuple(Problem(diff.path, diff.refused) for diff in diffs if diff.refused)
-        problems = _find_problems(asset_flags, target_config, current)
-        check_problems((*refused, *problems) if problems else ())
+        diffs = differences(asset_flags.kind, current_config, target_config)
+        refused_problems = tuple(
+            Problem(diff.path, diff.refused) for diff in diffs if diff.refused
+        )
+        problems = _find_problems(asset_flags, target_config, current_config)
+        check_problems((*refused_problems, *problems) if problems else ())
         change = _create_change(asset_flags, "edit", target_config, asset)
         if asset_flags.dry_run:
-            _print_plan(asset_flags, target_config, current, diffs)
+            _print_plan(asset_flags, target_config, current_config, diffs)
             _print_warnings(session, asset_flags, target_config)
             _print_losses(session, change)
             sys.exit(1 if diffs else 0)
         refuse_read_only(connection, asset_flags.read_only)
         _print_warnings(session, asset_flags, target_config)
-        check_problems(refused)
-        print_changed(
+        check_problems(refused_problems)
+        print_change_result(
             confirm_and_apply(session, change, asset_flags.confirmation_flags), asset_flags.as_json
         )
 
@@ -152,7 +160,7 @@ def _print_losses(session: WriterSession, change: Change) -> None:
 
 
 def _create_change(
-    asset_flags: AssetFlags, verb: str, config: Config, current: Asset | None
+    asset_flags: AssetFlags, verb: str, config: Config, current_asset: Asset | None
 ) -> Change:
     """Return the change that creates or edits the asset of the flags."""
     action: Any = f"{verb}_{asset_flags.kind}"
@@ -162,13 +170,13 @@ def _create_change(
         asset_flags.stream,
         asset_flags.consumer,
         json.dumps(config),
-        None if current is None else json.dumps(current.config),
-        created_at_us=None if current is None else current.created_at_us,
+        None if current_asset is None else json.dumps(current_asset.config),
+        created_at_us=None if current_asset is None else current_asset.created_at_us,
     )
 
 
 def _print_other_name(asset_flags: AssetFlags) -> None:
-    """Print to stderr that a file has another name than the flags, which are used."""
+    """Print to stderr if a file has another name than the command line, whose name is used."""
     keys = ("name",) if asset_flags.kind == "stream" else ("name", "durable_name")
     names = {
         str(asset_flags.file_config[key]) for key in keys if asset_flags.file_config.get(key)
@@ -182,13 +190,13 @@ def _print_other_name(asset_flags: AssetFlags) -> None:
         )
 
 
-def _file_config(asset_flags: AssetFlags, base: Config) -> Config:
+def _file_config(asset_flags: AssetFlags, base_config: Config) -> Config:
     """Return the configuration of the files; raises UsageError if they change the kind of
     consumer.
     """
     if (
         asset_flags.config_file
-        and "durable_name" in base
+        and "durable_name" in base_config
         and not asset_flags.file_config.get("durable_name")
     ):
         raise UsageError(
@@ -198,13 +206,15 @@ def _file_config(asset_flags: AssetFlags, base: Config) -> Config:
     return asset_flags.file_config
 
 
-def _with_typed_name(config: Config, asset_flags: AssetFlags, *, durable: bool) -> Config:
-    """Return the configuration with the name of the command line, whatever the file contains."""
+def _set_typed_name(config: Config, asset_flags: AssetFlags, *, is_durable: bool) -> Config:
+    """Return the configuration with the name of the command line, instead of a name in the
+    file.
+    """
     if asset_flags.kind == "stream":
         return {**config, "name": asset_flags.stream}
     names = {
         "name": asset_flags.consumer,
-        "durable_name": asset_flags.consumer if durable else None,
+        "durable_name": asset_flags.consumer if is_durable else None,
     }
     return {key: value for key, value in {**config, **names}.items() if key not in names or value}
 
@@ -220,16 +230,16 @@ def _find_problems(
 async def _read_differences(
     writer: Writer, asset_flags: AssetFlags, config: Config
 ) -> tuple[Difference, ...] | None:
-    """Return the differences to the existing asset; None if there is none."""
+    """Return the differences to the existing asset; None if the asset does not exist."""
     if asset_flags.kind == "consumer" and not asset_flags.consumer:
         return None
     try:
-        present = await read_config(
+        existing_config = await read_config(
             writer, asset_flags.kind, asset_flags.stream, asset_flags.consumer or ""
         )
     except NotFound:
         return None
-    return differences(asset_flags.kind, present, config)
+    return differences(asset_flags.kind, existing_config, config)
 
 
 def _print_plan(
@@ -238,7 +248,10 @@ def _print_plan(
     current_config: Config | None,
     diffs: tuple[Difference, ...] | None,
 ) -> None:
-    """Print a plan; the equivalent nats command is printed to stderr."""
+    """Print what a dry run would change: the differences, or the configuration if `diffs` is None.
+
+    The equivalent nats command is printed to stderr.
+    """
     if diffs is None:
         click.echo(json.dumps(config, indent=None if asset_flags.as_json else 2))
     else:

@@ -1,4 +1,4 @@
-"""`natstui consumer …`: the group of commands, and listing consumers."""
+"""`natstui consumer …`: the group of commands, and its list of consumers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from natstui.cli.complete import stream_of_consumer_argument
 from natstui.cli.listing import print_consumers
 from natstui.cli.manage.names import parse_name
-from natstui.cli.options import as_json, connection_options
+from natstui.cli.options import connection_options, json_flag
 from natstui.cli.sections import LazyGroup, command
 from natstui.cli.text_table import print_rows
 from natstui.units import count_text
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @command()
 @stream_of_consumer_argument
-@as_json
+@json_flag
 @connection_options
 def ls(connection: Connection, stream: str, as_json: bool, **_flags: Any) -> None:
     """List the consumers of STREAM."""
@@ -46,7 +46,7 @@ def _print_consumers(rows: list[dict[str, Any]]) -> None:
 
 
 _CHANGES_MODULE = "natstui.cli.manage.consumer_changes"
-_TARGETS = {
+_IMPORT_PATHS = {
     **{
         name: f"{_CHANGES_MODULE}:{name}"
         for name in ("add", "copy", "edit", "pause", "reset", "resume", "rm", "unpin")
@@ -55,13 +55,13 @@ _TARGETS = {
     "info": "natstui.cli.manage.info:consumer_info",
     "ls": "natstui.cli.manage.consumer:ls",
     "clients": "natstui.cli.clients.consumer:clients",
-    "find": "natstui.cli.watch.finding:find_consumers",
-    "report": "natstui.cli.watch.finding:report_consumers",
+    "find": "natstui.cli.watch.find:find_consumers",
+    "report": "natstui.cli.watch.find:report_consumers",
     "next": "natstui.cli.manage.receiving:receive_next",
     "sub": "natstui.cli.manage.receiving:sub",
 }
 
 
-@click.group(cls=LazyGroup, targets=_TARGETS)
+@click.group(cls=LazyGroup, import_paths=_IMPORT_PATHS)
 def consumer() -> None:
     """Create, change, read and delete consumers."""

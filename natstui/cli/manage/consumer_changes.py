@@ -12,7 +12,7 @@ from natstui.cli.complete import consumer_argument, stream_of_consumer_argument
 from natstui.cli.manage.assets import AssetFlags, add_asset, edit_asset
 from natstui.cli.manage.names import parse_name
 from natstui.cli.manage.options import (
-    WithSwitches,
+    SwitchCommand,
     argument_options,
     config_options,
     file_options,
@@ -21,10 +21,10 @@ from natstui.cli.manage.options import (
 from natstui.cli.manage.writing import (
     change_flags,
     connect_and_apply,
-    print_changed,
+    print_change_result,
     run_with_writer,
 )
-from natstui.cli.options import SEQUENCE, connection_options, connection_options_beside_config
+from natstui.cli.options import SEQUENCE, connection_options, connection_options_without_config
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.errors import UsageError
@@ -43,7 +43,7 @@ def _change_consumer(
 ) -> None:
     stream, name = map(parse_name, names)
     change = Change(0, action, stream, name, json.dumps(body))
-    print_changed(connect_and_apply(connection, change, flags), flags["as_json"])
+    print_change_result(connect_and_apply(connection, change, flags), flags["as_json"])
 
 
 @command()
@@ -125,7 +125,7 @@ def unpin(connection: Connection, stream: str, name: str, group: str, **flags: A
 
 
 @command(
-    cls=WithSwitches,
+    cls=SwitchCommand,
     examples=(
         "natstui consumer add ORDERS shipping --filter-subjects 'orders.*.paid'",
         "natstui consumer add ORDERS audit --deliver-policy new --max-ack-pending 500",
@@ -137,10 +137,10 @@ def unpin(connection: Connection, stream: str, name: str, group: str, **flags: A
 @click.option(
     "--ephemeral", is_flag=True, help="The server deletes the consumer when no client uses it."
 )
-@functools.partial(file_options, adding=True)
+@functools.partial(file_options, is_new=True)
 @change_flags
-@config_options("consumer", adding=True)
-@connection_options_beside_config
+@config_options("consumer", is_new=True)
+@connection_options_without_config
 def add(
     connection: Connection, stream: str, name: str | None, ephemeral: bool, **flags: Any
 ) -> None:
@@ -155,22 +155,22 @@ def add(
     if name is None and not ephemeral:
         raise UsageError("the consumer has no name: add NAME, a name in the file, or --ephemeral")
     has_file = flags["file"] or flags["config_file"]
-    start: dict[str, object] = {} if has_file else {"ack_policy": "explicit"}
-    start |= {} if ephemeral else {"durable_name": parse_name(name or "")}
+    start_config: dict[str, object] = {} if has_file else {"ack_policy": "explicit"}
+    start_config |= {} if ephemeral else {"durable_name": parse_name(name or "")}
     asset_flags = AssetFlags(
         kind="consumer", stream=parse_name(stream), consumer=name, file_config=file_config, **flags
     )
-    add_asset(connection, asset_flags, start)
+    add_asset(connection, asset_flags, start_config)
 
 
-@command(cls=WithSwitches)
+@command(cls=SwitchCommand)
 @stream_of_consumer_argument
 @consumer_argument
 @click.argument("new")
-@functools.partial(file_options, adding=True)
+@functools.partial(file_options, is_new=True)
 @change_flags
-@config_options("consumer", adding=True)
-@connection_options_beside_config
+@config_options("consumer", is_new=True)
+@connection_options_without_config
 def copy(connection: Connection, stream: str, name: str, new: str, **flags: Any) -> None:
     """Create NEW with the configuration of NAME.
 
@@ -179,10 +179,10 @@ def copy(connection: Connection, stream: str, name: str, new: str, **flags: Any)
     flags.pop("settings")
     stream_name, source = parse_name(stream), parse_name(name)
     file_config = read_files("consumer", flags["file"], flags["config_file"])
-    start = run_with_writer(
+    start_config = run_with_writer(
         connection, True, lambda writer: read_config(writer, "consumer", stream_name, source)
     )
-    subject = start.get("deliver_subject")
+    subject = start_config.get("deliver_subject")
     asset_flags = AssetFlags(
         kind="consumer",
         stream=stream_name,
@@ -195,16 +195,16 @@ def copy(connection: Connection, stream: str, name: str, new: str, **flags: Any)
             f"{name} delivers to {subject!r}, where its clients would receive every message "
             "twice: use --deliver-subject, or --pull"
         )
-    add_asset(connection, asset_flags, without_server_metadata(start))
+    add_asset(connection, asset_flags, without_server_metadata(start_config))
 
 
-@command(cls=WithSwitches)
+@command(cls=SwitchCommand)
 @stream_of_consumer_argument
 @consumer_argument
-@functools.partial(file_options, adding=False)
+@functools.partial(file_options, is_new=False)
 @change_flags
-@config_options("consumer", adding=False)
-@connection_options_beside_config
+@config_options("consumer", is_new=False)
+@connection_options_without_config
 def edit(connection: Connection, stream: str, name: str, **flags: Any) -> None:
     """Change the consumer NAME on STREAM.
 

@@ -12,13 +12,13 @@ from natstui.clean import clean_json
 from natstui.cli.complete import consumer_argument, stream_argument, stream_of_consumer_argument
 from natstui.cli.connected import run_connected
 from natstui.cli.manage.names import parse_name
-from natstui.cli.options import as_json, connection_options
+from natstui.cli.options import connection_options, json_flag
 from natstui.cli.sections import command
 from natstui.cli.text_table import print_fields
 from natstui.config import Connection
 from natstui.jetstream.connection.replies import read as read_reply
 from natstui.jetstream.polling.decode.cluster import ClusterRow, peers_of
-from natstui.model.assets.defaults import normal_consumer, normal_stream
+from natstui.model.assets.defaults import normalize_consumer, normalize_stream
 from natstui.model.assets.differences import fields_of
 from natstui.model.assets.fields import read
 from natstui.model.assets.text import format_field
@@ -26,15 +26,17 @@ from natstui.model.servers.replicas import replica_text
 from natstui.units import bytes_text
 
 
-class _Replicated(msgspec.Struct):
-    """The replicas in a reply."""
+class _ClusterReply(msgspec.Struct):
+    """The part of a reply about replicas."""
 
     cluster: ClusterRow | None = None
 
 
-def _replicas(verb: str, reply: bytes) -> dict[str, str]:
-    """Return the leader, then each replica with its role and lag."""
-    cluster = read_reply(verb, reply, _Replicated).cluster
+def _read_replica_texts(api_verb: str, reply: bytes) -> dict[str, str]:
+    """Return the lines about replicas by label: the leader, then the role and lag of each
+    replica.
+    """
+    cluster = read_reply(api_verb, reply, _ClusterReply).cluster
     replicas = {
         f"Replica {peer.name}": replica_text(peer, peer.lag_msgs) for peer in peers_of(cluster)
     }
@@ -43,17 +45,17 @@ def _replicas(verb: str, reply: bytes) -> dict[str, str]:
 
 @command("info")
 @stream_argument
-@as_json
+@json_flag
 @connection_options
 def stream_info(connection: Connection, name: str, as_json: bool, **_flags: Any) -> None:
     """Show a stream: configuration and state."""
-    verb = f"STREAM.INFO.{parse_name(name)}"
-    reply = run_connected(connection, lambda client: client.request(verb))
+    api_verb = f"STREAM.INFO.{parse_name(name)}"
+    reply = run_connected(connection, lambda client: client.request(api_verb))
     if as_json:
         click.echo(clean_json(reply.decode()))
         return
     info = json.loads(reply)
-    config, state = normal_stream(info["config"]), info["state"]
+    config, state = normalize_stream(info["config"]), info["state"]
     values = {
         field.label: format_field(field, read(config, field.path)) for field in fields_of("stream")
     }
@@ -64,25 +66,25 @@ def stream_info(connection: Connection, name: str, as_json: bool, **_flags: Any)
         "Sequences": f"{state['first_seq']}…{state['last_seq']}",
         "Consumers": str(state["consumer_count"]),
     }
-    print_fields(shown_values | _replicas(verb, reply))
+    print_fields(shown_values | _read_replica_texts(api_verb, reply))
 
 
 @command("info")
 @stream_of_consumer_argument
 @consumer_argument
-@as_json
+@json_flag
 @connection_options
 def consumer_info(
     connection: Connection, stream: str, name: str, as_json: bool, **_flags: Any
 ) -> None:
     """Show a consumer: configuration and state."""
-    verb = f"CONSUMER.INFO.{parse_name(stream)}.{parse_name(name)}"
-    reply = run_connected(connection, lambda client: client.request(verb))
+    api_verb = f"CONSUMER.INFO.{parse_name(stream)}.{parse_name(name)}"
+    reply = run_connected(connection, lambda client: client.request(api_verb))
     if as_json:
         click.echo(clean_json(reply.decode()))
         return
     info = json.loads(reply)
-    config = normal_consumer(info["config"])
+    config = normalize_consumer(info["config"])
     values = {
         field.label: format_field(field, read(config, field.path))
         for field in fields_of("consumer")
@@ -98,4 +100,4 @@ def consumer_info(
         "Ack floor": str(ack_floor["stream_seq"]),
         "Paused": "yes" if info.get("paused") else "no",
     }
-    print_fields(shown_values | _replicas(verb, reply))
+    print_fields(shown_values | _read_replica_texts(api_verb, reply))

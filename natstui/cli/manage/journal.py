@@ -1,4 +1,4 @@
-"""`natstui journal` and `natstui undo`: the changes from here, and undoing them."""
+"""`natstui journal` and `natstui undo`: list the changes made from this machine, and undo one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from natstui.cli.manage.writing import (
     WriterSession,
     change_flags,
     confirm_preview,
-    print_changed,
+    print_change_result,
     print_warnings,
     refuse_read_only,
 )
@@ -23,15 +23,15 @@ from natstui.config import Connection
 from natstui.errors import NatstuiError, UsageError
 from natstui.jetstream.connection.journal import Journal, JournalContent
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.managing.undo import entry_to_undo, preview_undo
+from natstui.jetstream.managing.undo import find_entry_to_undo, preview_undo
 from natstui.jetstream.managing.undo import undo as undo_entry
 from natstui.model.assets.differences import AssetKind
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.journal import (
-    done_here,
     entry_command,
     entry_text,
-    passed_over,
+    find_newest_final,
+    select_entries,
     undo_of,
 )
 from natstui.model.records.managing import (
@@ -42,7 +42,7 @@ from natstui.units import local_text
 
 
 @command()
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--commands", is_flag=True, help="As nats commands.")
 def journal(as_json: bool, commands: bool) -> None:
     """List the changes made from this machine. Prints the oldest first."""
@@ -72,27 +72,33 @@ def _warn_of_damage(content: JournalContent) -> None:
 async def _read_entry_and_preview(
     writer: Writer, entry: str | None
 ) -> tuple[JournalEntry, Confirmation]:
-    """Return the entry to undo, and a preview of that."""
+    """Return the journal entry to undo, and a preview of its undo.
+
+    Raises UsageError if `entry` is None and the last change is damaged or cannot be undone.
+    """
     content = writer.journal.read()
     entries = content.entries
     _warn_of_damage(content)
-    journal_entry = entry_to_undo(entries, entry, writer.place)
+    journal_entry = find_entry_to_undo(entries, entry, writer.server_identity)
     if entry is None and content.is_end_damaged:
-        hint = await _hint(writer, journal_entry, None)
+        hint = await _older_undo_hint(writer, journal_entry, None)
         raise UsageError(f"the last change may be the damaged one{hint}")
-    last_entry = passed_over(done_here(entries, writer.place))
+    last_entry = find_newest_final(select_entries(entries, writer.server_identity))
     if entry is None and last_entry is not None:
-        hint = await _hint(writer, journal_entry, last_entry)
+        hint = await _older_undo_hint(writer, journal_entry, last_entry)
         raise UsageError(
             f"the last change, {clean_line(entry_text(last_entry))}, cannot be undone{hint}"
         )
     return journal_entry, await preview_undo(writer, journal_entry.entry)
 
 
-async def _hint(writer: Writer, entry: JournalEntry, last_entry: JournalEntry | None) -> str:
-    """Return how to undo an older change than the last one, as the end of a sentence.
+async def _older_undo_hint(
+    writer: Writer, entry: JournalEntry, last_entry: JournalEntry | None
+) -> str:
+    """Return the end of a sentence: how to undo an older change than the last one, and what is
+    lost.
 
-    Empty where that is not possible any more, or deletes what is in use; else with what is lost.
+    Empty if it cannot be undone any more, or if its undo would delete a used stream or consumer.
     """
     try:
         undo_preview = await preview_undo(writer, entry.entry)
@@ -138,6 +144,6 @@ def undo(connection: Connection, entry: str | None, **flags: Any) -> None:
         undo_command = Undo(
             0, journal_entry.entry, name, undo_preview.most_msgs, undo_preview.last_seq
         )
-        print_changed(
+        print_change_result(
             session.run(lambda writer: undo_entry(writer, undo_command)), flags["as_json"]
         )

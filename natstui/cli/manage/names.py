@@ -11,8 +11,8 @@ from natstui.model.assets.subjects import is_subject
 def parse_name(name: str) -> str:
     """Return the name of a stream or consumer unchanged.
 
-    Raises UsageError for one that no request may contain: empty, or with a space, dot, wildcard or
-    slash.
+    Raises UsageError for a name that no request may contain: empty, or with a space, dot, wildcard
+    or slash.
     """
     if not name or any(letter in name for letter in ".*> \t\r\n/\\"):
         raise UsageError(
@@ -24,7 +24,10 @@ def parse_name(name: str) -> str:
 def parse_subject(
     _context: click.Context, _option: click.Parameter, text: str | None
 ) -> str | None:
-    """Return the subject of an option unchanged, as a callback of click; raises UsageError."""
+    """Return the subject of an option unchanged, as a callback of click.
+
+    Raises UsageError for an invalid subject.
+    """
     if text is not None and not is_subject(text):
         raise UsageError(f"Subject: {text!r} is not a valid subject")
     return text

@@ -11,76 +11,75 @@ import click
 
 from natstui.asset_file import parse_asset, read_asset_file
 from natstui.cli.options import SEQUENCE
-from natstui.cli.sections import Edit, option_in
+from natstui.cli.sections import EditCommand, section_option_factory
 from natstui.errors import UsageError
-from natstui.files import MOST_TEXT_BYTES, read_given, read_stdin
+from natstui.files import MAX_TEXT_BYTES, read_stdin, read_user_file
 from natstui.model.assets.differences import AssetKind, fields_of, with_field
 from natstui.model.assets.fields import Config, Field
-from natstui.model.assets.text import SWITCHED, parse_field, parse_repeated
-from natstui.model.natscli.meaning import in_our_words
-from natstui.model.natscli.otherwise import emptied_only_here
+from natstui.model.assets.text import SWITCH_VALUES, parse_field, parse_repeated
+from natstui.model.natscli.meaning import emptying_notes, interpret_flags
 from natstui.model.natscli.spellings import (
     BACKOFF_FLAGS,
     SPELLINGS,
     FlagInputs,
     Spelling,
-    own_flag,
+    natstui_flag,
 )
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.managing import JournalAction
-from natstui.paths import user_path
+from natstui.paths import expand_user_path
 
-_nats_cli_option = option_in("As in the NATS CLI")
+_nats_cli_option = section_option_factory("As in the NATS CLI")
 _FIELDS_WITHOUT_FLAG = {"name", "durable_name", "sealed"}
 
 
 def config_options(
-    kind: AssetKind, *, adding: bool
+    kind: AssetKind, *, is_new: bool
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds a flag per field of an asset to a command, also as in the NATS
-    CLI.
+    """Return a decorator that adds a flag per field of an asset to a command, and the flags of the
+    NATS CLI.
 
-    The command gets them as `values`: path of a field → its value; None for an empty text, which
-    removes the field. `adding`: for a new asset, else for an edit. An invalid value raises
+    The command gets `values`: the value by path of each typed field; None for an empty text, which
+    removes the field. `is_new`: for a new asset, else for an edit. An invalid value raises
     UsageError.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def with_values(**options: Any) -> Any:
+        def run_with_values(**options: Any) -> Any:
             texts = {
                 field.path: value
                 for field in fields_of(kind)
                 if (value := options.pop(_argument_name(field), ()))
             }
             names = [
-                *(spelling.flag for spelling in _spellings_of(kind, adding)),
+                *(spelling.flag for spelling in _spellings_of(kind, is_new)),
                 *_backoff_flags(kind),
             ]
             flag_values = {
                 name: options.pop(_spelling_argument_name(name), None) for name in names
             }
             spelled_values = {
-                name: _typed_values(value) for name, value in flag_values.items() if value
+                name: _convert_to_texts(value) for name, value in flag_values.items() if value
             }
             defaults = options.pop("defaults", False)
-            from_file = bool(options.get("file") or options.get("config_file"))
+            has_file = bool(options.get("file") or options.get("config_file"))
             has_complete_config = bool(options.get("config_file"))
             flag_inputs = FlagInputs(
-                kind, adding, texts, spelled_values, defaults, from_file, has_complete_config
+                kind, is_new, texts, spelled_values, defaults, has_file, has_complete_config
             )
-            values = _parsed_values(kind, _translate_flags(flag_inputs))
-            for sentence in emptied_only_here(flag_inputs):
+            values = _parse_values(kind, _translate_flags(flag_inputs))
+            for sentence in emptying_notes(flag_inputs):
                 click.echo(f"natstui: {sentence}", err=True)
             return command(values=values, **options)
 
-        decorated_command: Callable[..., Any] = with_values
+        decorated_command: Callable[..., Any] = run_with_values
         options = [
-            _field_option(field, kind, adding)
+            _field_option(field, kind, is_new)
             for field in fields_of(kind)
             if field.path not in _FIELDS_WITHOUT_FLAG
         ]
-        options += [_spelling_option(spelling) for spelling in _spellings_of(kind, adding)]
+        options += [_spelling_option(spelling) for spelling in _spellings_of(kind, is_new)]
         options += [_backoff_option(flag) for flag in _backoff_flags(kind)]
         for option in reversed(options):
             decorated_command = option(decorated_command)
@@ -92,14 +91,14 @@ def config_options(
 def argument_options(action: JournalAction) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds a flag per argument of an action to a command.
 
-    The command gets those that were typed as `arguments`: path of a field → its value. An invalid
-    value raises UsageError.
+    The command gets `arguments`: the value by path of each typed field. An invalid value raises
+    UsageError.
     """
     arguments = CATALOGUE[action].arguments
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def with_arguments(**options: Any) -> Any:
+        def run_with_arguments(**options: Any) -> Any:
             values = {
                 field.path: _parse_argument(field, options.pop(_argument_name(field)))
                 for field in arguments
@@ -107,7 +106,7 @@ def argument_options(action: JournalAction) -> Callable[[Callable[..., Any]], Ca
             typed_values = {path: value for path, value in values.items() if value is not None}
             return command(arguments=typed_values, **options)
 
-        decorated_command: Callable[..., Any] = with_arguments
+        decorated_command: Callable[..., Any] = run_with_arguments
         for field in reversed(arguments):
             is_count = field.kind == "count"
             names = dict.fromkeys((f"--{field.path}", f"--{field.flag or field.path}"))
@@ -137,12 +136,12 @@ def _argument_name(field: Field) -> str:
 
 def _translate_flags(flag_inputs: FlagInputs) -> dict[str, Sequence[str]]:
     try:
-        return in_our_words(flag_inputs)
+        return interpret_flags(flag_inputs)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
 
-def _parsed_values(kind: AssetKind, texts: Mapping[str, Sequence[str]]) -> dict[str, object]:
+def _parse_values(kind: AssetKind, texts: Mapping[str, Sequence[str]]) -> dict[str, object]:
     try:
         return {
             field.path: parse_repeated(field, texts[field.path])
@@ -153,8 +152,8 @@ def _parsed_values(kind: AssetKind, texts: Mapping[str, Sequence[str]]) -> dict[
         raise UsageError(str(error)) from error
 
 
-def _spellings_of(kind: AssetKind, adding: bool) -> list[Spelling]:
-    verb = "add" if adding else "edit"
+def _spellings_of(kind: AssetKind, is_new: bool) -> list[Spelling]:
+    verb = "add" if is_new else "edit"
     return [spelling for spelling in SPELLINGS[kind] if spelling.only in ("", verb)]
 
 
@@ -166,7 +165,7 @@ def _spelling_argument_name(flag: str) -> str:
     return "spelled_" + flag.replace("-", "_")
 
 
-def _typed_values(value: object) -> tuple[str, ...]:
+def _convert_to_texts(value: object) -> tuple[str, ...]:
     return value if isinstance(value, tuple) else ("",)
 
 
@@ -191,13 +190,13 @@ def _backoff_option(flag: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
 
 def _field_option(
-    field: Field, kind: AssetKind, adding: bool
+    field: Field, kind: AssetKind, is_new: bool
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    names = [f"--{own_flag(field)}"]
-    spelling_flags = {spelling.flag for spelling in _spellings_of(kind, adding)}
+    names = [f"--{natstui_flag(field)}"]
+    spelling_flags = {spelling.flag for spelling in _spellings_of(kind, is_new)}
     if field.flag and f"--{field.flag}" not in names and field.flag not in spelling_flags:
         names.append(f"--{field.flag}")
-    option = option_in(field.section)
+    option = section_option_factory(field.section)
     text = field.help.removesuffix(".") + "."
     if field.kind == "switch":
         return option(
@@ -223,7 +222,7 @@ _METAVARS = {
 }  # fmt: skip
 
 
-def with_values(
+def set_field_values(
     kind: AssetKind, config: Mapping[str, object], values: Mapping[str, object]
 ) -> Config:
     """Return a copy of a configuration with the values of the flags, by path of a field.
@@ -237,18 +236,18 @@ def with_values(
     return result
 
 
-def file_options(command: Callable[..., Any], *, adding: bool) -> Callable[..., Any]:
+def file_options(command: Callable[..., Any], *, is_new: bool) -> Callable[..., Any]:
     """Add `--file`, `--config` (as `config_file`) and `--dry-run` to a command; `--defaults` if
-    `adding`.
+    `is_new`.
 
-    `adding`: the command creates an asset, else it edits one, which changes the help.
+    `is_new`: the command creates an asset; otherwise it edits an asset. The help differs.
     """
-    purpose = "to start from; - is stdin" if adding else "with the settings to change"
+    purpose = "to start from; - is stdin" if is_new else "with the settings to change"
     complete_hint = (
-        "" if adding else " The file is complete: missing settings get the server's default."
+        "" if is_new else " The file is complete: missing settings get the server's default."
     )
     dry_run_help = "Print what would be sent; exit 1 if it differs from the server."
-    dry_run_help = dry_run_help if adding else "Print the difference; exit 1 when there is one."
+    dry_run_help = dry_run_help if is_new else "Print the difference; exit 1 when there is one."
     options = [
         click.option("--file", metavar="FILE", help=f"JSON, YAML or TOML {purpose}."),
         click.option(
@@ -256,7 +255,7 @@ def file_options(command: Callable[..., Any], *, adding: bool) -> Callable[..., 
         ),
         click.option("--dry-run", is_flag=True, help=dry_run_help),
     ]
-    if adding:
+    if is_new:
         options.append(click.option("--defaults", is_flag=True, help=_DEFAULTS_HELP))
     for option in reversed(options):
         command = option(command)
@@ -275,9 +274,9 @@ def read_config_file(kind: AssetKind, path: str) -> Config:
     name = "stdin" if path == "-" else path
     try:
         content = (
-            read_stdin(MOST_TEXT_BYTES)
+            read_stdin(MAX_TEXT_BYTES)
             if path == "-"
-            else read_given(user_path(path), MOST_TEXT_BYTES)
+            else read_user_file(expand_user_path(path), MAX_TEXT_BYTES)
         )
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}") from error
@@ -287,8 +286,8 @@ def read_config_file(kind: AssetKind, path: str) -> Config:
 def read_files(kind: AssetKind, file: str | None, config_file: str | None) -> Config:
     """Return the configuration of the files of a command; empty without a file.
 
-    `file` has part of a configuration, `config_file` all of it in JSON, as `--config` of the NATS
-    CLI. Raises UsageError for both, and for one that cannot be read or parsed.
+    `file` has a part of a configuration, `config_file` a complete one in JSON, as `--config` of
+    the NATS CLI. Raises UsageError if both are given, or if a file cannot be read or parsed.
     """
     if file and config_file:
         raise UsageError("both --file and --config are given: use only one")
@@ -298,12 +297,14 @@ def read_files(kind: AssetKind, file: str | None, config_file: str | None) -> Co
 
 
 def _read_nats_cli_config(kind: AssetKind, path: str) -> Config:
-    """Return the configuration in a JSON file of the NATS CLI; raises UsageError."""
+    """Return the configuration in a JSON file of the NATS CLI; raises UsageError for another
+    format.
+    """
     if path.lower().endswith((".toml", ".yaml", ".yml")):
         read_asset_file(path)  # what is wrong with the file itself comes first
         raise UsageError(
-            "--config is a configuration in JSON here, as in the NATS CLI: say --file for "
-            "another language, --settings for the settings of natstui"
+            "--config is a configuration in JSON here, as in the NATS CLI: use --file for "
+            "another format, --settings for the settings of natstui"
         )
     return read_config_file(kind, path)
 
@@ -314,18 +315,18 @@ class Switch(click.ParamType[str]):
     name = "switch"
 
 
-class WithSwitches(Edit):
+class SwitchCommand(EditCommand):
     """A command whose switches may be used without a value.
 
     An argument after a switch is its value only if it is a valid switch value.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Return the remaining arguments, after switches without a value got `yes`."""
-        return super().parse_args(ctx, list(_with_switch_values(self, args)))
+        """Return the remaining arguments; parses a switch without a value as `yes`."""
+        return super().parse_args(ctx, list(_complete_switch_values(self, args)))
 
 
-def _with_switch_values(command: click.Command, arguments: Sequence[str]) -> Iterator[str]:
+def _complete_switch_values(command: click.Command, arguments: Sequence[str]) -> Iterator[str]:
     options = {
         name: param
         for param in command.params
@@ -335,18 +336,22 @@ def _with_switch_values(command: click.Command, arguments: Sequence[str]) -> Ite
     index = 0
     while index < len(arguments):
         argument, index = arguments[index], index + 1
-        name, sign, _ = argument.partition("=")
+        name, equals_sign, _ = argument.partition("=")
         option = options.get(name)
-        positive = options.get(f"--{name.removeprefix('--no-')}") if option is None else None
+        negated_option = options.get(f"--{name.removeprefix('--no-')}") if option is None else None
         if argument == "--":
             yield from arguments[index - 1 :]
             return
-        if positive is not None and isinstance(positive.type, Switch) and not sign:
+        if (
+            negated_option is not None
+            and isinstance(negated_option.type, Switch)
+            and not equals_sign
+        ):
             yield f"--{name.removeprefix('--no-')}=no"
-        elif option is None or option.is_flag or sign or index == len(arguments):
-            yield f"{argument}=yes" if _is_switch(option) and not sign else argument
+        elif option is None or option.is_flag or equals_sign or index == len(arguments):
+            yield f"{argument}=yes" if _is_switch(option) and not equals_sign else argument
         elif _is_switch(option):
-            has_value = arguments[index].lower() in SWITCHED or not arguments[index]
+            has_value = arguments[index].lower() in SWITCH_VALUES or not arguments[index]
             yield f"{argument}={arguments[index] if has_value else 'yes'}"
             index += has_value
         else:

@@ -10,8 +10,8 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.complete import consumer_argument, stream_of_consumer_argument
-from natstui.cli.core.arrived import Printer, output_format
 from natstui.cli.core.options import parse_optional_seconds
+from natstui.cli.core.printer import Printer, output_format
 from natstui.cli.losses import LossCounter
 from natstui.cli.manage.names import parse_name
 from natstui.cli.manage.writing import (
@@ -24,10 +24,10 @@ from natstui.cli.sections import command
 from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
-from natstui.errors import PermissionDenied, Refused, UsageError
+from natstui.errors import ActionRefused, PermissionDenied, UsageError
 from natstui.jetstream.connection.storing import check_ack_consumer
 from natstui.jetstream.connection.writer import Config, Writer
-from natstui.jetstream.messages.pull import answer, pull_next, receiving_loss
+from natstui.jetstream.messages.pull import pull_next, receiving_loss, send_ack
 from natstui.jetstream.messages.receive import Receiver, read_consumer
 from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNext
 from natstui.units import counted, duration_text
@@ -68,19 +68,19 @@ def sub(
         info = await read_consumer(writer.client, stream, name)
         config = info["config"]
         _check_ack(info, name, ack)
-        loses = await _loss(writer, stream, info, count, acks=ack)
+        loss_text = await _read_loss_text(writer, stream, info, count, acks=ack)
         if not receivers:
             print_stderr(_ack_text(config, ack))
         receiver = Receiver(
             stream, name, config, ack, count, duration_s,
-            lambda message_pulled: printer.show(
-                message_pulled.message, delivery_details(message_pulled)
+            lambda pulled_message: printer.write_stored(
+                pulled_message.message, delivery_details(pulled_message)
             ),
             lambda: print_stderr(f"receiving from {name} on {stream}"),
             stopped_by_signal(),
         )  # fmt: skip
         receivers[:] = [receiver]
-        await receiver.receive(writer, confirmed_name, loses)
+        await receiver.receive(writer, confirmed_name, loss_text)
 
     try:
         write_confirmed(connection, flags, receive, on_link=losses.add)
@@ -93,46 +93,55 @@ def sub(
 
 
 def _check_ack(info: Config, name: str, ack: bool) -> None:
-    """Refuse an ack flag that has no effect, or that consumes messages of other clients."""
+    """Raise UsageError for an ack flag without effect, ActionRefused for one that would ack
+    messages of another client.
+    """
     config = info["config"]
     if ack and config.get("ack_policy") == "none":
         raise UsageError(f"{name} has ack policy none: omit --ack")
     if ack and info.get("push_bound") and not config.get("deliver_group"):
-        raise Refused(
+        raise ActionRefused(
             f"{name} delivers the same messages to another client: --ack would acknowledge "
             "messages that it is still processing"
         )
 
 
-async def _loss(
+async def _read_loss_text(
     writer: Writer, stream: str, info: Config, count: int | None, *, acks: bool
 ) -> str | None:
-    """Return what receiving takes from others; None also where the stream may not be read."""
+    """Return a sentence that says which messages other clients will not receive.
+
+    None if there are none. Prints a note and returns None if the stream cannot be read.
+    """
     try:
         return await receiving_loss(writer.client, stream, info, count, acks=acks)
     except PermissionDenied:
-        print_stderr(_unknown_text(stream))
+        print_stderr(_unknown_loss_text(stream))
         return None
 
 
-def _unknown_text(name: str) -> str:
-    return f"not known what this takes from others: you may not read {clean_line(name)}"
+def _unknown_loss_text(name: str) -> str:
+    return f"not known what other clients will not receive: you may not read {clean_line(name)}"
 
 
 def _ack_text(config: Config, ack: bool) -> str:
-    """Return how printed messages are acked or redelivered."""
+    """Return a sentence that says whether printed messages are acked, or when they are
+    redelivered.
+    """
     policy = config.get("ack_policy")
     if policy == "none":
         return "this consumer has ack policy none: received messages are not redelivered"
     if ack:
-        before = ", together with all earlier ones" if policy == "all" else ""
-        return f"each message is acknowledged after printing{before}, and is not redelivered"
+        before_text = ", together with all earlier ones" if policy == "all" else ""
+        return f"each message is acknowledged after printing{before_text}, and is not redelivered"
     wait_ns = (config.get("backoff") or [config.get("ack_wait") or 0])[0]
     max_deliver = config.get("max_deliver") or -1
-    end = f"; after {counted(max_deliver, 'delivery')} it is dropped" if max_deliver > 0 else ""
+    end_text = (
+        f"; after {counted(max_deliver, 'delivery')} it is dropped" if max_deliver > 0 else ""
+    )
     return (
         "nothing is acknowledged: each message is redelivered after "
-        f"{duration_text(wait_ns / 1e9)}, and this receipt counts as a delivery{end}"
+        f"{duration_text(wait_ns / 1e9)}, and this receipt counts as a delivery{end_text}"
     )
 
 
@@ -183,35 +192,37 @@ def receive_next(
     printer = Printer(output_format(flags))
 
     async def receive(writer: Writer, confirmed_name: str | None) -> None:
-        loses, is_acked = None, True
+        loss_text, is_acked = None, True
         try:
             info = await read_consumer(writer.client, stream, name)
             is_acked = info["config"].get("ack_policy") != "none"
-            loses = await _loss(writer, stream, info, count, acks=ack)
+            loss_text = await _read_loss_text(writer, stream, info, count, acks=ack)
         except PermissionDenied:
-            print_stderr(_unknown_text(name))
+            print_stderr(_unknown_loss_text(name))
         if not ack and not is_acked:
             raise UsageError(
                 f"{name} has ack policy none, and never redelivers a message: use --ack"
             )
         if ack and is_acked:
             await check_ack_consumer(writer.client, stream, name)
-        writer.check(name, confirmed_name, loses=loses)
-        # What was asked once is not asked again in the middle.
+        writer.check_allowed(name, confirmed_name, loses=loss_text)
+        # What was confirmed once is not confirmed again between two messages.
         for _ in range(count):
             pull_command = PullNext(0, stream, name, wait_s, confirmed=name)
             pull_result = await pull_next(writer, pull_command)
-            printer.show(pull_result.message, delivery_details(pull_result))
+            printer.write_stored(pull_result.message, delivery_details(pull_result))
             if ack and is_acked:
                 reply = pull_result.reply
                 ack_command = AnswerMessage(0, name, reply, "double_ack", confirmed=name)
-                await answer(writer, ack_command)
+                await send_ack(writer, ack_command)
 
     write_confirmed(connection, flags, receive)
 
 
 def delivery_details(pull_result: PulledMessage) -> dict[str, object]:
-    """Return what a stored message lacks: deliveries, pending messages, reply subject."""
+    """Return the details of a delivery for the printer: deliveries, pending messages, reply
+    subject.
+    """
     return {
         "deliveries_count": pull_result.deliveries_count,
         "pending_msgs": pull_result.pending_msgs,

@@ -1,4 +1,4 @@
-"""`natstui stream …`: the group of commands, and listing streams and gaps."""
+"""`natstui stream …`: the group of commands, and its lists of streams and of gaps."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from natstui.cli.complete import stream_argument
 from natstui.cli.connected import run_connected
 from natstui.cli.listing import print_streams
 from natstui.cli.manage.names import parse_name, parse_subject
-from natstui.cli.options import as_json, connection_options
+from natstui.cli.options import connection_options, json_flag
 from natstui.cli.sections import LazyGroup, command
-from natstui.cli.text_table import cut, print_rows
+from natstui.cli.text_table import cut_text, print_rows
 from natstui.units import bytes_text, count_text, counted
 
 if TYPE_CHECKING:
     from natstui.config import Connection
 
-_MOST_SUBJECTS_CELLS = 60
+_MAX_SUBJECTS_CELLS = 60
 
 
 def _fit_subjects(subjects: Sequence[str]) -> str:
-    """Return the subjects that fit into a line, and the number of further ones."""
-    text = ",".join(subjects[:_MOST_SUBJECTS_CELLS])
-    if len(text) <= _MOST_SUBJECTS_CELLS:
+    """Return the subjects that fit into a line as text, with the number of the other subjects."""
+    text = ",".join(subjects[:_MAX_SUBJECTS_CELLS])
+    if len(text) <= _MAX_SUBJECTS_CELLS:
         return text
-    fitting: list[str] = []
+    fitting_subjects: list[str] = []
     for subject in subjects:
-        if fitting and len(",".join((*fitting, subject))) > _MOST_SUBJECTS_CELLS:
+        if fitting_subjects and len(",".join((*fitting_subjects, subject))) > _MAX_SUBJECTS_CELLS:
             break
-        fitting.append(cut(subject, _MOST_SUBJECTS_CELLS))
-    more_count = len(subjects) - len(fitting)
-    return ",".join(fitting) + (f" +{more_count:,}" if more_count else "")
+        fitting_subjects.append(cut_text(subject, _MAX_SUBJECTS_CELLS))
+    more_count = len(subjects) - len(fitting_subjects)
+    return ",".join(fitting_subjects) + (f" +{more_count:,}" if more_count else "")
 
 
 @command()
@@ -44,7 +44,7 @@ def _fit_subjects(subjects: Sequence[str]) -> str:
     callback=parse_subject,
     help="Only streams that store this subject.",
 )
-@as_json
+@json_flag
 @connection_options
 def ls(connection: Connection, subject: str | None, as_json: bool, **_flags: Any) -> None:
     """List the streams."""
@@ -70,13 +70,13 @@ def _print_streams(rows: Sequence[dict[str, Any]]) -> None:
 
 @command()
 @stream_argument
-@as_json
+@json_flag
 @connection_options
 def gaps(connection: Connection, name: str, as_json: bool, **_flags: Any) -> None:
     """List missing sequences of the stream NAME. Only between its first and last sequence."""
-    verb = f"STREAM.INFO.{parse_name(name)}"
+    api_verb = f"STREAM.INFO.{parse_name(name)}"
     reply = run_connected(
-        connection, lambda client: client.request(verb, {"deleted_details": True})
+        connection, lambda client: client.request(api_verb, {"deleted_details": True})
     )
     state = json.loads(reply)["state"]
     # An empty stream says that 0 is missing, which no message can have.
@@ -119,7 +119,7 @@ def ranges_of(numbers: list[int]) -> list[tuple[int, int]]:
 
 
 _THIS_MODULE, _CHANGES_MODULE = "natstui.cli.manage.stream", "natstui.cli.manage.stream_changes"
-_TARGETS = {
+_IMPORT_PATHS = {
     **{name: f"{_THIS_MODULE}:{name}" for name in ("gaps", "ls")},
     **{
         name: f"{_CHANGES_MODULE}:{name}"
@@ -129,8 +129,8 @@ _TARGETS = {
     "info": "natstui.cli.manage.info:stream_info",
     "backup": "natstui.cli.backups:stream_backup",
     "restore": "natstui.cli.backups:stream_restore",
-    "find": "natstui.cli.watch.finding:find_streams",
-    "report": "natstui.cli.watch.finding:report_streams",
+    "find": "natstui.cli.watch.find:find_streams",
+    "report": "natstui.cli.watch.find:report_streams",
     "move": "natstui.cli.manage.stream_changes:move",
     "peer-remove": "natstui.cli.manage.stream_changes:peer_remove",
     "scale": "natstui.cli.manage.stream_changes:scale",
@@ -141,6 +141,6 @@ _TARGETS = {
 }
 
 
-@click.group(cls=LazyGroup, targets=_TARGETS)
+@click.group(cls=LazyGroup, import_paths=_IMPORT_PATHS)
 def stream() -> None:
     """Create, change, read and delete streams."""

@@ -14,11 +14,10 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.complete import stream_argument
 from natstui.cli.connected import run_connected
-from natstui.cli.core.arrived import Printer, output_format
 from natstui.cli.core.options import parse_optional_time
+from natstui.cli.core.printer import Printer, output_format
 from natstui.cli.manage.names import parse_name, parse_subject
-from natstui.cli.options import COUNT, SEQUENCE, connection_options
-from natstui.cli.options import as_json as json_flag
+from natstui.cli.options import COUNT, SEQUENCE, connection_options, json_flag
 from natstui.cli.sections import command
 from natstui.cli.text_table import print_rows
 from natstui.config import Connection
@@ -26,12 +25,12 @@ from natstui.errors import NotFound, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import NO_MESSAGE
 from natstui.jetstream.messages.browse import browse, count_subjects, read_message
-from natstui.jetstream.messages.decode import from_api
+from natstui.jetstream.messages.decode import decode_api_reply
 from natstui.model.assets.subjects import is_subject
 from natstui.model.records.messages import BrowseMessages, ReadMessage, StoredMessage
 from natstui.units import counted
 
-_MOST_PAYLOAD_BYTES = 2**31
+_MAX_PAYLOAD_BYTES = 2**31
 """Limit of a payload."""
 
 
@@ -71,14 +70,14 @@ def view(
         from_time=None if moment is None else moment.isoformat(),
         filter_subject=subject,
         last_per_subject=flags["last_per_subject"],
-        preview_bytes=_MOST_PAYLOAD_BYTES,
+        preview_bytes=_MAX_PAYLOAD_BYTES,
     )
     printer = Printer(output_format(flags))
     try:
         remaining_text = run_connected(
             connection,
             lambda client: _print_messages(client, browse_command, size, printer),
-            prints=True,
+            work_prints=True,
         )
     except BrokenPipeError:
         # The reader has closed the pipe; what Python still flushes is thrown away.
@@ -97,13 +96,16 @@ def _parse_subject(text: str | None) -> str | None:
 async def _print_messages(
     client: Client, browse_command: BrowseMessages, size: int, printer: Printer
 ) -> str:
-    """Print pages until there are enough messages; return what is left, as text."""
+    """Print messages page by page until `size` are printed; return how to print further messages.
+
+    The returned text is a clause; it is empty if there are no further messages.
+    """
     while True:
         page = await browse(
             client, replace(browse_command, page_msgs=size - printer.printed_count)
         )
         for message in page.messages[: size - printer.printed_count]:
-            printer.show(message, {})
+            printer.write_stored(message, {})
         is_forward = browse_command.newer or browse_command.from_time is not None
         if not is_forward:
             return f"; for earlier ones: --before {page.older_seq}" if page.older_seq else ""
@@ -143,14 +145,14 @@ def get(
     if (seq is None) == (last_for is None):
         raise UsageError("add a sequence, or --last-for SUBJECT")
 
-    async def work(client: Client) -> StoredMessage:
+    async def read_stored(client: Client) -> StoredMessage:
         if seq is not None:
             return await read_message(client, ReadMessage(0, name, seq))
         body = {"last_by_subj": last_for}
-        return from_api(await client.request(f"STREAM.MSG.GET.{name}", body), None)
+        return decode_api_reply(await client.request(f"STREAM.MSG.GET.{name}", body), None)
 
     try:
-        message = run_connected(connection, work)
+        message = run_connected(connection, read_stored)
     except NotFound as error:
         if error.err_code != NO_MESSAGE:
             raise

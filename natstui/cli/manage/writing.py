@@ -12,17 +12,17 @@ from typing import Any, TypeVar
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.connected import await_with_progress, progress_shown, run_connected
+from natstui.cli.connected import await_with_progress, run_connected, show_waiting_time
 from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
-from natstui.errors import Refused, RequestFailed
+from natstui.errors import ActionRefused, RequestFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.link import OnLink
 from natstui.jetstream.connection.writer import READ_ONLY, Config, NotConfirmed, Writer
 from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.configure import ChangeResult
-from natstui.jetstream.managing.names_in_use import warnings_of
+from natstui.jetstream.managing.names_in_use import find_warnings
 from natstui.model.assets.differences import AssetKind, Difference
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.managing import (
@@ -32,7 +32,7 @@ from natstui.model.records.managing import (
 T = TypeVar("T")
 
 
-YES_HELP = "Do not ask for confirmation; in production, use --confirm instead."
+YES_HELP = "Do not prompt for confirmation; in production, use --confirm instead."
 
 
 def change_flags(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,7 +41,7 @@ def change_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     The command gets them as `read_only`, `yes`, `confirm` and `as_json`.
     """
     for option in (
-        click.option("--json", "-j", "as_json", is_flag=True, help="Answer in JSON."),
+        click.option("--json", "-j", "as_json", is_flag=True, help="Print JSON."),
         click.option(
             "--confirm", metavar="NAME", help="The name of the changed object, to confirm."
         ),
@@ -57,56 +57,60 @@ def run_with_writer(
     read_only: bool,
     work: Callable[[Writer], Awaitable[T]],
     *,
-    prints: bool = False,
+    work_prints: bool = False,
 ) -> T:
     """Connect, return the result of the work, and close.
 
-    Writing is refused if the connection or `read_only` says so. `prints`: the work itself writes
-    to the terminal, so only connecting shows a progress line. Raises ConnectionFailed, and the
-    errors of the work.
+    Writing is refused if the connection is read-only or `read_only` is true. `work_prints`: the
+    work itself writes to the terminal, so only connecting shows a progress line. Raises
+    ConnectionFailed, and the errors of the work.
     """
-    restricted = dataclasses.replace(connection, read_only=connection.read_only or read_only)
+    restricted_connection = dataclasses.replace(
+        connection, read_only=connection.read_only or read_only
+    )
     return run_connected(
-        restricted,
+        restricted_connection,
         lambda client: work(Writer(client, Journal())),
-        prints=prints,
+        work_prints=work_prints,
     )
 
 
 def confirm_name(
-    connection: Connection, name: str, question: str, *, yes: bool, confirm: str | None
+    connection: Connection, name: str, prompt: str, *, yes: bool, confirm: str | None
 ) -> str:
-    """Print the question, and return the confirmed name: of a flag, or typed at the terminal.
+    """Print `prompt`, and return the confirmed name: `confirm`, or typed at the terminal.
 
-    In production `yes` is not enough: the name is required. Raises Refused for another name, or if
-    there is no terminal to type it at.
+    In production `yes` is not enough: the name is required. Raises ActionRefused for another name,
+    or if there is no terminal to type it at.
     """
     if confirm is not None and confirm != name:
-        raise Refused(_not_confirmed(confirm, name))
-    question = clean_line(question)
+        raise ActionRefused(_not_confirmed_text(confirm, name))
+    prompt = clean_line(prompt)
     if confirm is not None or (yes and not connection.production):
-        click.echo(f"{question}.", err=True)
+        click.echo(f"{prompt}.", err=True)
         return name
     if not sys.stdin.isatty():
         missing_flag = f"--confirm {name}" if connection.production else "--yes"
-        raise Refused(f"not confirmed: {question}; say {missing_flag}")
-    click.echo(f"{question}.", err=True)
+        raise ActionRefused(f"not confirmed: {prompt}; use {missing_flag}")
+    click.echo(f"{prompt}.", err=True)
     typed_name: str = click.prompt(
         f"Type {clean_line(name)} to confirm", err=True, default="", show_default=False
     )
     if typed_name != name:
-        raise Refused(_not_confirmed(typed_name, name))
+        raise ActionRefused(_not_confirmed_text(typed_name, name))
     return typed_name
 
 
-def _not_confirmed(typed_name: str, name: str) -> str:
+def _not_confirmed_text(typed_name: str, name: str) -> str:
     return f"not confirmed: {typed_name!r} is not {name!r}: nothing was changed"
 
 
 def refuse_read_only(connection: Connection, read_only: bool) -> None:
-    """Raise Refused if the connection or the flag is read-only, before the user is prompted."""
+    """Raise ActionRefused if the connection or the flag is read-only, before the user is
+    prompted.
+    """
     if connection.read_only or read_only:
-        raise Refused(READ_ONLY)
+        raise ActionRefused(READ_ONLY)
 
 
 class WriterSession:
@@ -118,7 +122,8 @@ class WriterSession:
     def __init__(
         self, connection: Connection, read_only: bool = False, on_link: OnLink | None = None
     ) -> None:
-        """Create without a connection; `read_only` is added to the connection's own setting.
+        """Create a session without a connection; `read_only` makes it read-only even if
+        `connection` is not.
 
         `on_link` is called for every change of the connection.
         """
@@ -131,8 +136,8 @@ class WriterSession:
     def __enter__(self) -> WriterSession:
         """Connect, and return the session; raises ConnectionFailed."""
         try:
-            connecting = connect(self.connection, on_link=self._on_link)
-            self._client = self._runner.run(await_with_progress(connecting))
+            connect_work = connect(self.connection, on_link=self._on_link)
+            self._client = self._runner.run(await_with_progress(connect_work))
         except BaseException:
             self._runner.close()
             raise
@@ -143,17 +148,17 @@ class WriterSession:
         work: Callable[[Writer], Awaitable[T]],
         preview_shown: Confirmation | None = None,
         *,
-        prints: bool = False,
+        work_prints: bool = False,
     ) -> T:
         """Return the result of the work, and raise its errors.
 
         `preview_shown` is the preview that the user confirmed: if the asset was changed since
-        then, writing is refused. `prints`: the work itself writes to the terminal, so no progress
-        line is shown.
+        then, writing is refused. `work_prints`: the work itself writes to the terminal, so no
+        progress line is shown.
         """
 
         async def run() -> T:
-            async with progress_shown(is_shown=not prints):
+            async with show_waiting_time(is_shown=not work_prints):
                 return await work(Writer(self._client, Journal(), decided_on=preview_shown))
 
         return self._runner.run(run())
@@ -171,8 +176,8 @@ def connect_and_apply(
 ) -> ChangeResult:
     """Connect, do a change after the required confirmation, close, and return its result.
 
-    `flags` has `read_only`, `yes` and `confirm`. Raises Refused if it is not confirmed or
-    read-only, ConnectionFailed, RequestFailed.
+    `flags` has `read_only`, `yes` and `confirm`. Raises ActionRefused if the change is not
+    confirmed or the connection is read-only, ConnectionFailed, RequestFailed.
     """
     refuse_read_only(connection, flags["read_only"])
     with WriterSession(connection) as session:
@@ -184,21 +189,22 @@ def confirm_and_apply(
 ) -> ChangeResult:
     """Do a change after the required confirmation, and return its result.
 
-    `flags` has `yes` and `confirm`. Raises Refused if it is not confirmed, RequestFailed.
+    `flags` has `yes` and `confirm`. Raises ActionRefused if the change is not confirmed,
+    RequestFailed.
     """
     preview_shown = session.run(lambda writer: preview(writer, change))
-    return apply_previewed(
+    return apply_previewed_change(
         session, change, preview_shown, confirm_preview(session.connection, preview_shown, flags)
     )
 
 
-def apply_previewed(
+def apply_previewed_change(
     session: WriterSession, change: Change, preview_shown: Confirmation, name: str | None
 ) -> ChangeResult:
-    """Do a change as it was previewed, and return its result.
+    """Do a change that was previewed, and return its result.
 
-    `name` is the confirmed name, None if none was required. Raises Refused if the name is wrong or
-    the asset was changed since the preview, RequestFailed.
+    `name` is the confirmed name, None if none was required. Raises ActionRefused if the name is
+    wrong or the asset was changed since the preview, RequestFailed.
     """
     confirmed_change = dataclasses.replace(
         change,
@@ -217,8 +223,8 @@ def confirm_preview(
 ) -> str | None:
     """Return the confirmed name of a preview: of `--confirm`, or typed at the terminal.
 
-    `flags` has `yes` and `confirm`. None if no name is required and none was given. Raises Refused
-    if it is not confirmed.
+    `flags` has `yes` and `confirm`. None if no name is required and none was typed. Raises
+    ActionRefused if the preview is not confirmed.
     """
     confirm: str | None = flags["confirm"]
     if not preview_shown.needed:
@@ -237,49 +243,51 @@ def write_confirmed(
 ) -> T:
     """Connect, return the result of work that writes, and close.
 
-    `work` gets the confirmed name, None if none was given. If it raises NotConfirmed, the user is
-    prompted, and it runs once more with the typed name. `on_link` is called for every change of
-    the connection. Raises Refused if that is not confirmed, ConnectionFailed, and the errors of
-    the work.
+    `work` gets the confirmed name, None if none was typed. If it raises NotConfirmed, the user is
+    prompted, and `work` runs once more with the typed name. `on_link` is called for every change
+    of the connection. Raises ActionRefused if the prompt is not confirmed, ConnectionFailed, and
+    the errors of the work.
     """
     confirm: str | None = flags["confirm"]
     with WriterSession(connection, flags["read_only"], on_link) as session:
         try:
-            return session.run(lambda writer: work(writer, confirm), prints=True)
+            return session.run(lambda writer: work(writer, confirm), work_prints=True)
         except NotConfirmed as error:
             if confirm is not None:
                 raise
             confirmation_needed = error.confirmation
         typed_name = confirm_preview(connection, confirmation_needed, flags)
         return session.run(
-            lambda writer: work(writer, typed_name), confirmation_needed, prints=True
+            lambda writer: work(writer, typed_name), confirmation_needed, work_prints=True
         )
 
 
 def print_warnings(
     session: WriterSession, kind: AssetKind, stream: str, consumer: str | None, config: Config
 ) -> None:
-    """Print what is risky in a configuration to stderr, a sentence each, before it is sent."""
+    """Print the warnings about a configuration to stderr, a sentence each, before it is sent."""
 
     async def read_warnings(writer: Writer) -> tuple[str, ...]:
-        return await warnings_of(writer.client, kind, stream, consumer, config)
+        return await find_warnings(writer.client, kind, stream, consumer, config)
 
     for warning in session.run(read_warnings):
         print_stderr(warning)
 
 
-def print_changed(result: ChangeResult, as_json: bool) -> None:
+def print_change_result(result: ChangeResult, as_json: bool) -> None:
     """Print the result of a change as text or JSON, and its shortfalls to stderr.
 
-    With a shortfall (a part is not done, or not as requested) it exits with the code of
-    RequestFailed, as a script continues after 0.
+    With a shortfall (a part is not done, or not as requested) the command exits with the code of
+    RequestFailed, so that a script does not continue.
     """
     if as_json:
         body = {
             "text": result.text,
             "before": result.before,
             "after": result.after,
-            "not_taken": [dataclasses.asdict(difference) for difference in result.not_taken],
+            "not_taken": [
+                dataclasses.asdict(difference) for difference in result.unapplied_settings
+            ],
         }
         click.echo(json.dumps(body))
     else:
@@ -291,7 +299,9 @@ def print_changed(result: ChangeResult, as_json: bool) -> None:
 
 
 def print_differences(diffs: Sequence[Difference], as_json: bool) -> None:
-    """Print the differences of a configuration, one field per line, or as one JSON array."""
+    """Print the differences between two configurations, one field per line, or as one JSON
+    array.
+    """
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(diff) for diff in diffs]))
         return

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from natstui.cli.options import ConnectionFlags, interval_seconds, one_account_flags
+from natstui.cli.options import ConnectionFlags, one_account_flags, parse_interval_seconds
 from natstui.cli.sections import command
 
 if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.config.settings import Settings
 
-_CANCEL_AGAIN_S = 10.0
+_CANCEL_INTERVAL_S = 10.0
 
 
 @command()
@@ -35,7 +35,7 @@ def metrics(flags: ConnectionFlags, listen: str, interval: str | None, as_json: 
     import asyncio
 
     settings, connection = flags.resolve()
-    interval_s = interval_seconds(interval) if interval else settings.monitor.interval_s
+    interval_s = parse_interval_seconds(interval) if interval else settings.monitor.interval_s
     asyncio.run(_serve(settings, connection, listen, interval_s, as_json=as_json))
 
 
@@ -51,12 +51,14 @@ async def _serve(
     from natstui.jetstream.polling.control import PollControl
 
     control, max_requests_per_s = PollControl(interval_s), settings.monitor.max_requests_per_s
-    latest, stop = LatestState(control), stopped_by_signal()
-    with serve_metrics(listen, "--listen", lambda: latest.state, as_json=as_json):
+    latest_state, stop_event = LatestState(control), stopped_by_signal()
+    with serve_metrics(listen, "--listen", lambda: latest_state.state, as_json=as_json):
         tasks = {
-            asyncio.ensure_future(stop.wait()),
+            asyncio.ensure_future(stop_event.wait()),
             asyncio.ensure_future(
-                watch_server(connection, control, latest, max_requests_per_s, lambda _client: None)
+                watch_server(
+                    connection, control, latest_state, max_requests_per_s, lambda _client: None
+                )
             ),
         }
         finished_tasks, pending_tasks = await asyncio.wait(
@@ -66,6 +68,6 @@ async def _serve(
             for task in pending_tasks:
                 task.cancel()
             # What comes while a connection is being made can get lost, and nothing is lost here.
-            _, pending_tasks = await asyncio.wait(pending_tasks, timeout=_CANCEL_AGAIN_S)
+            _, pending_tasks = await asyncio.wait(pending_tasks, timeout=_CANCEL_INTERVAL_S)
         for task in finished_tasks:
             task.result()

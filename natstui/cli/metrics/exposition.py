@@ -14,14 +14,14 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from natstui.clean import escaped
+from natstui.clean import escape_line
 from natstui.model.columns.column import Column, json_fields
 from natstui.model.columns.consumers import CONSUMER_COLUMNS
 from natstui.model.columns.streams import STREAM_COLUMNS
-from natstui.model.findings.attention import preferred
-from natstui.model.findings.catalogue.consumers import GONE
-from natstui.model.findings.catalogue.streams import S_GONE
-from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.attention import find_preferred_consumers
+from natstui.model.findings.catalogue.consumers import CONSUMER_DELETED
+from natstui.model.findings.catalogue.streams import STREAM_DELETED
+from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.findings.finding import Finding
 from natstui.model.live.age import polls_are_missing, row_stale_after_us
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns, Upstream
@@ -38,42 +38,44 @@ _CONSUMER_AGES: tuple[tuple[str, str, str], ...] = (
     ("last_ack_seconds", "acked_at_us", "Seconds since the last acknowledgement"),
 )
 
-MOST_DELETED_FINDINGS = 100
-"""Limit of findings about deleted streams and consumers: changing names never end."""
-_KINDS_OF_DELETED = frozenset((GONE, S_GONE))
+MAX_DELETED_FINDINGS = 100
+"""Limit of findings about deleted streams and consumers, whose names may change without end."""
+_DELETED_KINDS = frozenset((CONSUMER_DELETED, STREAM_DELETED))
 
 _K = TypeVar("_K")
 
-_ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
-def _label(name: str, value: str | None) -> str:
+def _format_label(name: str, value: str | None) -> str:
     value = value or ""
     if not (value.isascii() and value.isprintable()):
         value = "\n".join(map(_escape_line, value.split("\n")))
-    return f'{name}="{value.translate(_ESCAPED)}"'
+    return f'{name}="{value.translate(_ESCAPES)}"'
 
 
 def _escape_line(line: str) -> str:
-    r"""Return a line with control characters as `\u001b`, so that two names stay two series."""
-    return "\\".join(map(escaped, line.split("\\")))
+    r"""Return a line with control characters as `\u001b`, so that different names have different
+    series.
+    """
+    return "\\".join(map(escape_line, line.split("\\")))
 
 
 class LatestState:
-    """A sink of records that keeps the newest state, with its findings judged."""
+    """A sink of records that keeps the newest state, with its findings."""
 
     def __init__(self, control: PollControl | None = None) -> None:
-        """Create without a state; `control` gets the consumers with a finding, to poll
+        """Create a sink with an empty state; `control` gets the consumers with a finding, to poll
         them first.
         """
         self.state = State()
         self._control = control
 
     def add(self, record: Record) -> None:
-        """Fold a record into `state`; after a poll, `control` gets the rows to poll first."""
-        self.state = judged_after(self.state, record)
+        """Apply a record to `state`; after a poll, `control` gets the rows to poll first."""
+        self.state = apply_and_evaluate(self.state, record)
         if self._control is not None and isinstance(record, Snapshot):
-            self._control.prefer(frozenset(preferred(self.state.findings)))
+            self._control.set_preferred(frozenset(find_preferred_consumers(self.state.findings)))
 
 
 class Exposition:
@@ -98,22 +100,22 @@ class Exposition:
             lines += _account_lines(state, self._server)
             lines += self._stream_lines(state, now_us)
             lines += self._consumer_lines(state, now_us)
-        return "".join([*lines, *finding_lines(state.findings.open()), "# EOF\n"])
+        return "".join([*lines, *finding_lines(state.findings.list_open()), "# EOF\n"])
 
     def _update_server(self, state: State) -> None:
         link = state.link
         account = link.account if link else None
         server = ",".join(
             (
-                _label("server_id", None),
-                _label("server_name", link.server_name if link else None),
-                _label("cluster", link.cluster if link else None),
-                _label("domain", link.domain if link else None),
-                _label("meta_leader", None),
-                _label("is_meta_leader", None),
-                _label("account", account),
-                _label("account_name", account),
-                _label("account_id", None),
+                _format_label("server_id", None),
+                _format_label("server_name", link.server_name if link else None),
+                _format_label("cluster", link.cluster if link else None),
+                _format_label("domain", link.domain if link else None),
+                _format_label("meta_leader", None),
+                _format_label("is_meta_leader", None),
+                _format_label("account", account),
+                _format_label("account_name", account),
+                _format_label("account_id", None),
             )
         )
         if server != self._server:
@@ -126,10 +128,10 @@ class Exposition:
             row_labels = ",".join(
                 (
                     self._server,
-                    _label("stream_name", name),
-                    _label("stream_leader", leader),
+                    _format_label("stream_name", name),
+                    _format_label("stream_leader", leader),
                     'is_stream_leader="true"',
-                    _label("stream_raft_group", None),
+                    _format_label("stream_raft_group", None),
                 )
             )
             self._streams[name, leader] = row_labels
@@ -144,10 +146,10 @@ class Exposition:
             row_labels = ",".join(
                 (
                     stream_labels,
-                    _label("consumer_name", name),
-                    _label("consumer_leader", leader),
+                    _format_label("consumer_name", name),
+                    _format_label("consumer_leader", leader),
                     'is_consumer_leader="true"',
-                    _label("consumer_desc", description),
+                    _format_label("consumer_desc", description),
                 )
             )
             self._consumers[key] = row_labels
@@ -155,10 +157,10 @@ class Exposition:
 
     def _stream_lines(self, state: State, now_us: int) -> Iterator[str]:
         columns = state.streams.columns
-        self._streams = _pruned_labels(self._streams, len(columns.name))
+        self._streams = _prune_labels(self._streams, len(columns.name))
         rows = _fresh_rows(state, columns, state.unreachable_streams, columns.name, now_us)
         labels = [self._stream_labels(columns.name[row], columns.leader[row]) for row in rows]
-        for name, text, column_name in _stored_metrics(STREAM_COLUMNS):
+        for name, text, column_name in _metric_columns(STREAM_COLUMNS):
             values = getattr(columns, column_name)
             yield from _family_lines(
                 f"jetstream_stream_{name}", text, labels, [values[row] for row in rows]
@@ -168,7 +170,7 @@ class Exposition:
 
     def _consumer_lines(self, state: State, now_us: int) -> Iterator[str]:
         columns = state.consumers.columns
-        self._consumers = _pruned_labels(self._consumers, len(columns.name))
+        self._consumers = _prune_labels(self._consumers, len(columns.name))
         keys = list(zip(columns.stream, columns.name, strict=True))
         rows = _fresh_rows(state, columns, state.unreachable_consumers, keys, now_us)
         streams = dict(zip(state.streams.columns.name, state.streams.columns.leader, strict=True))
@@ -183,7 +185,7 @@ class Exposition:
                     stream, name, columns.leader[row], description, stream_labels
                 )
             )
-        for name, text, column_name in _stored_metrics(CONSUMER_COLUMNS):
+        for name, text, column_name in _metric_columns(CONSUMER_COLUMNS):
             values = getattr(columns, column_name)
             yield from _family_lines(
                 f"jetstream_consumer_{name}", text, labels, [values[row] for row in rows]
@@ -201,48 +203,49 @@ class Exposition:
             )
 
 
-def _stored_metrics(columns: Iterable[Column[Any]]) -> Iterator[tuple[str, str, str]]:
-    """Yield name, help and snapshot column of each metric."""
+def _metric_columns(columns: Iterable[Column[Any]]) -> Iterator[tuple[str, str, str]]:
+    """Yield the name, the help and the name of the snapshot column of each metric."""
     for field in json_fields(columns):
         if field.metric:
             yield field.metric, field.help.rstrip("."), field.name
 
 
-def _without_old_deleted(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings, without older ones of deleted streams and consumers."""
+def _limit_deleted_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings; of those about deleted streams and consumers, only the newest 100."""
     all_findings = list(findings)
     deleted_since_us = [
-        finding.since_us for finding in all_findings if finding.kind in _KINDS_OF_DELETED
+        finding.since_us for finding in all_findings if finding.kind in _DELETED_KINDS
     ]
-    if len(deleted_since_us) <= MOST_DELETED_FINDINGS:
+    if len(deleted_since_us) <= MAX_DELETED_FINDINGS:
         return all_findings
-    oldest_us, selected, count = sorted(deleted_since_us)[-MOST_DELETED_FINDINGS], [], 0
+    oldest_us, selected_findings, count = sorted(deleted_since_us)[-MAX_DELETED_FINDINGS], [], 0
     for finding in all_findings:
-        is_deleted = finding.kind in _KINDS_OF_DELETED
-        if is_deleted and (finding.since_us < oldest_us or count >= MOST_DELETED_FINDINGS):
+        is_deleted = finding.kind in _DELETED_KINDS
+        if is_deleted and (finding.since_us < oldest_us or count >= MAX_DELETED_FINDINGS):
             continue
         count += is_deleted
-        selected.append(finding)
-    return selected
+        selected_findings.append(finding)
+    return selected_findings
 
 
 def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
     """Yield a gauge with a line per finding; its value is the start in Unix seconds.
 
-    Of those about deleted streams and consumers, only the newest `MOST_DELETED_FINDINGS`.
+    Of the findings about deleted streams and consumers, only the newest `MAX_DELETED_FINDINGS`
+    have a line.
     """
     labels, values = [], []
-    for finding in _without_old_deleted(findings):
+    for finding in _limit_deleted_findings(findings):
         kind, entity = finding.kind, finding.entity
         labels.append(
             ",".join(
                 (
-                    _label("code", kind.code),
-                    _label("severity", kind.severity),
-                    _label("stream_name", entity.stream),
-                    _label("consumer_name", entity.consumer),
-                    _label("part", entity.part),
-                    _label("finding", kind.word),
+                    _format_label("code", kind.code),
+                    _format_label("severity", kind.severity),
+                    _format_label("stream_name", entity.stream),
+                    _format_label("consumer_name", entity.consumer),
+                    _format_label("part", entity.part),
+                    _format_label("finding", kind.word),
                 )
             )
         )
@@ -251,32 +254,32 @@ def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
     yield from _family_lines("natstui_finding_since_seconds", text, labels, values)
 
 
-def _pruned_labels(labels: dict[_K, str], rows_count: int) -> dict[_K, str]:
-    """Return the labels, or an empty dictionary when most of them belong to deleted rows."""
+def _prune_labels(labels: dict[_K, str], rows_count: int) -> dict[_K, str]:
+    """Return the labels, or an empty dictionary if most of them belong to deleted rows."""
     return labels if len(labels) <= 2 * rows_count + 100 else {}
 
 
 def _fresh_rows(
     state: State,
     columns: StreamColumns | ConsumerColumns,
-    unreachable: frozenset[_K],
+    unreachable_names: frozenset[_K],
     names: Sequence[_K],
     now_us: int,
 ) -> list[int]:
-    """Return the rows that are not stale, by the same rule as on every screen."""
+    """Return the indexes of the rows that are neither stale nor unreachable."""
     oldest_mono_us = now_us - row_stale_after_us(state)
     sampled_us = columns.sampled_mono_us
     return [
         row
         for row, mono_us in enumerate(sampled_us)
-        if mono_us >= oldest_mono_us and names[row] not in unreachable
+        if mono_us >= oldest_mono_us and names[row] not in unreachable_names
     ]
 
 
 def _family_lines(
     name: str, text: str, labels: Sequence[str], values: Sequence[float]
 ) -> Iterator[str]:
-    """Yield a gauge: its head and a line per row; nothing without rows."""
+    """Yield a gauge: its head and a line per label; yields nothing without labels."""
     if labels:
         yield f"# HELP {name} {text}\n# TYPE {name} gauge\n"
         yield "".join(
@@ -324,7 +327,7 @@ def _upstream_lines(
         for upstream in columns.upstreams[row]:
             kind = "mirror" if upstream.mirror else "source"
             names = (("name", upstream.name), ("api", None), ("deliver", None))
-            more_labels = ",".join(_label(f"{kind}_{name}", value) for name, value in names)
+            more_labels = ",".join(_format_label(f"{kind}_{name}", value) for name, value in names)
             by_kind[kind].append((f"{label},{more_labels}", upstream))
     for kind, labels_and_upstreams in by_kind.items():
         lags = [upstream.lag_msgs for _, upstream in labels_and_upstreams]
@@ -377,7 +380,7 @@ def _is_up(state: State, now_us: int) -> bool:
 
 
 def _up_lines(state: State, now_us: int, server: str, *, is_up: bool) -> Iterator[str]:
-    """Yield whether the server replies, and the age of the newest poll."""
+    """Yield the gauges of the connection (`natstui_up`) and of the age of the newest poll."""
     text = "1 while there is a connection to the server and polls are not stale"
     yield from _family_lines("natstui_up", text, [server], [int(is_up)])
     if state.costs:

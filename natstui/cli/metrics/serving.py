@@ -21,8 +21,8 @@ from natstui.model.live.state import State
 
 _IDLE_TIMEOUT_S = 10.0
 """Time without a request after which a client is disconnected."""
-_MOST_CLIENTS = 16
-"""Limit of simultaneous clients: a scraper needs one."""
+_MAX_CLIENTS = 16
+"""Limit of simultaneous clients; Prometheus needs one."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -32,7 +32,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
         self.host = address[0]
         self.text = text
-        self.client_slots = threading.BoundedSemaphore(_MOST_CLIENTS)
+        self.client_slots = threading.BoundedSemaphore(_MAX_CLIENTS)
         self.format_lock = threading.Lock()
 
     def handle_error(
@@ -53,12 +53,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Serve a scrape."""
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or not is_own_host(hosts[0], self.server.host):
-            text = "call natstui by its address, or by the host that it was told to listen at\n"
+            text = "call natstui by its address, or by the host that it listens at\n"
             self._send(HTTPStatus.FORBIDDEN, "text/plain", text)
         elif self.path.partition("?")[0] not in ("/", "/metrics"):
             self._send(HTTPStatus.NOT_FOUND, "text/plain", "the metrics are at /metrics\n")
         elif not self.server.client_slots.acquire(blocking=False):
-            text = f"more than {_MOST_CLIENTS} clients at once\n"
+            text = f"more than {_MAX_CLIENTS} clients at once\n"
             self._send(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", text)
         else:
             try:
@@ -83,7 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
 def parse_address(text: str, flag: str = "--listen") -> tuple[str, int]:
     """Return host and port of `127.0.0.1:9777`, `[::1]:9777`, or `:9777` (loopback).
 
-    Raises UsageError that names `flag`.
+    Raises UsageError that names `flag` for an invalid address.
     """
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
@@ -95,8 +95,8 @@ def parse_address(text: str, flag: str = "--listen") -> tuple[str, int]:
 def serve_text(address: tuple[str, int], text: Callable[[], str]) -> Iterator[int]:
     """Serve the result of `text()` at /metrics over HTTP in a thread, until the block ends.
 
-    `address` is host and port. Yields the port: for port 0, the one that the system chose. Raises
-    UsageError if it cannot listen there.
+    `address` is host and port. Yields the port; for port 0, the port that the system chose. Raises
+    UsageError if the address cannot be used.
     """
     try:
         server = _Server(address, text)
@@ -114,9 +114,9 @@ def serve_text(address: tuple[str, int], text: Callable[[], str]) -> Iterator[in
 
 @contextmanager
 def serve_metrics(
-    text: str | None, flag: str, state: Callable[[], State], *, as_json: bool = False
+    text: str | None, flag: str, get_state: Callable[[], State], *, as_json: bool = False
 ) -> Iterator[None]:
-    """Serve the metrics of `state()` at an address until the block ends, and print its URL.
+    """Serve the metrics of `get_state()` at an address until the block ends, and print its URL.
 
     `text` is `HOST:PORT`, the value of `flag`; None: serve nothing. The URL is printed to stderr;
     with `as_json` to stdout. Raises UsageError for an invalid or used address.
@@ -126,7 +126,7 @@ def serve_metrics(
         return
     host, port = parse_address(text, flag)
     exposition = Exposition()
-    with serve_text((host, port), lambda: exposition.text(state())) as port:
+    with serve_text((host, port), lambda: exposition.text(get_state())) as port:
         url = f"http://{host}:{port}/metrics"
         if as_json:
             print_json({"url": url})

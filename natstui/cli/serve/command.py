@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import click
 
-from natstui.children import own_program
-from natstui.cli.options import ConnectionFlags, watching_flags
+from natstui.children import module_command
+from natstui.cli.options import ConnectionFlags, several_accounts_flags
 from natstui.cli.sections import command
 from natstui.errors import MissingExtra
 
@@ -20,7 +20,7 @@ from natstui.errors import MissingExtra
     "--port", type=click.IntRange(0, 65535), default=0, help="Port; default: a free one."
 )
 @click.option("--allow-changes", is_flag=True, help="Allow changes of the server and of files.")
-@watching_flags
+@several_accounts_flags
 def serve(flags: ConnectionFlags, port: int, allow_changes: bool) -> None:
     """Show the screens in a browser.
 
@@ -33,13 +33,13 @@ def serve(flags: ConnectionFlags, port: int, allow_changes: bool) -> None:
     except ModuleNotFoundError as error:
         raise MissingExtra("serve", "serve") from error
 
-    if flags.are_several:
-        flags.each()
+    if flags.names_several_systems:
+        flags.flags_by_system()
     else:
         flags.resolve()
     if flags.server is not None:
         # Every user of this machine can list command lines, and an address may hold a password.
         os.environ["NATSTUI_CONNECTION_SERVER"] = flags.server
-    arguments = own_program("natstui", *replace(flags, server=None).arguments())
+    arguments = module_command("natstui", *replace(flags, server=None).arguments())
     viewer_command = shlex.join([*arguments, *([] if allow_changes else ["--read-only"])])
     asyncio.run(serve_pages(viewer_command, port, read_only=not allow_changes))

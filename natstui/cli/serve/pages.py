@@ -28,10 +28,10 @@ from natstui.errors import UsageError
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _HOST = "127.0.0.1"
-_STATIC = Path(textual_serve.__file__).parent / "static"
-_FOLDER = Path(__file__).parent
-_SMALLEST_CELLS, _LARGEST_CELLS = 1, 1000
-_LONGEST_MESSAGE_BYTES = 1 << 20
+_STATIC_FOLDER = Path(textual_serve.__file__).parent / "static"
+_PAGE_FOLDER = Path(__file__).parent
+_MIN_CELLS, _MAX_CELLS = 1, 1000
+_MAX_MESSAGE_BYTES = 1 << 20
 _HEARTBEAT_S = 15.0
 _END_TIMEOUT_S = 10.0
 """Timeout for ending a viewer."""
@@ -47,30 +47,30 @@ class _Viewer(AppService):
 
     async def stop(self) -> None:
         """End the viewer and its pipes; kill it if it still runs after 10 s."""
-        # What reads the viewer swallows a cancellation: a timeout around it would never be told.
-        end_task = asyncio.create_task(self._end())
-        finished, _ = await asyncio.wait([end_task], timeout=_END_TIMEOUT_S)
-        if not finished and self._process is not None:
+        # The reader of the viewer swallows a cancellation, so a timeout around it has no effect.
+        end_task = asyncio.create_task(self._stop_process())
+        finished_tasks, _ = await asyncio.wait([end_task], timeout=_END_TIMEOUT_S)
+        if not finished_tasks and self._process is not None:
             kill(self._process)
         with suppress(TimeoutError):
             async with asyncio.timeout(_END_TIMEOUT_S):
                 await end_task
 
-    async def _end(self) -> None:
+    async def _stop_process(self) -> None:
         await super().stop()
         if self._process is not None:
             await self._process.communicate(b"")
 
 
 class Pages:
-    """Serves the page and its files, and starts a viewer for each browser that opens it."""
+    """Serves the page and its files, and starts a viewer for each browser that opens the page."""
 
     def __init__(self, viewer: str, port: int) -> None:
         self._viewer = viewer
         self._port = port
         self._downloads = DownloadManager()
         self._websockets = set[web.WebSocketResponse]()
-        self._show_tasks = set[asyncio.Task[None]]()
+        self._viewer_tasks = set[asyncio.Task[None]]()
         self.token = secrets.token_urlsafe(32)
         """Part of every path: without this token nothing is served."""
 
@@ -79,30 +79,32 @@ class Pages:
         """Return the URL to open in a browser; it contains the token."""
         return f"http://{_HOST}:{self._port}/{self.token}/"
 
-    def app(self) -> web.Application:
+    def create_app(self) -> web.Application:
         """Return the web application: every route checks host, origin and token."""
-        app = web.Application(middlewares=[self._guard])
-        app.on_response_prepare.append(self._restrict)
+        app = web.Application(middlewares=[self._check_request])
+        app.on_response_prepare.append(self._set_security_headers)
         app.on_shutdown.append(self._close_all)
         app.on_cleanup.append(self._wait_for_viewers)
         app.add_routes(
             [
-                web.get("/{token}/", self._page),
-                web.get("/{token}/{name:page[.](?:css|js)}", self._own_file),
-                web.get("/{token}/ws", self._websocket),
-                web.get("/{token}/static/{path:.+}", self._static),
+                web.get("/{token}/", self._serve_page),
+                web.get("/{token}/{name:page[.](?:css|js)}", self._serve_own_file),
+                web.get("/{token}/ws", self._serve_websocket),
+                web.get("/{token}/static/{path:.+}", self._serve_static_file),
                 # The script of the page opens this path. A key is as long as a token.
-                web.get("/download/{key}", self._download),
+                web.get("/download/{key}", self._serve_download),
             ]
         )
         return app
 
     @web.middleware
-    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse other hosts (DNS rebinding), pages of other origins, and a wrong token."""
+    async def _check_request(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse a request for another host (DNS rebinding), from another origin, or with a wrong
+        token.
+        """
         origin = request.headers.get("Origin")
-        is_own = is_own_host(request.headers.get("Host"), _HOST)
-        if not is_own or origin not in (None, _origin_of(request)):
+        has_own_host = is_own_host(request.headers.get("Host"), _HOST)
+        if not has_own_host or origin not in (None, _own_page_origin(request)):
             raise web.HTTPForbidden(text="natstui serves its own page only")
         token = request.match_info.get("token")
         if token is not None and not secrets.compare_digest(token.encode(), self.token.encode()):
@@ -111,8 +113,10 @@ class Pages:
             )
         return await handler(request)
 
-    async def _restrict(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Set headers that forbid foreign resources, framing and caching."""
+    async def _set_security_headers(
+        self, request: web.Request, response: web.StreamResponse
+    ) -> None:
+        """Set the headers of a response that forbid foreign resources, framing and caching."""
         response.headers["Content-Security-Policy"] = (
             "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
             f"font-src 'self'; img-src 'self' data:; connect-src ws://{request.host}; "
@@ -122,21 +126,21 @@ class Pages:
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Cache-Control"] = "no-store"
 
-    async def _page(self, request: web.Request) -> web.Response:
-        page = Template((_FOLDER / "page.html").read_text(encoding="utf-8"))
+    async def _serve_page(self, request: web.Request) -> web.Response:
+        page = Template((_PAGE_FOLDER / "page.html").read_text(encoding="utf-8"))
         address = f"ws://{request.host}/{self.token}/ws"
         return web.Response(text=page.substitute(websocket=address), content_type="text/html")
 
-    async def _own_file(self, request: web.Request) -> web.StreamResponse:
-        return web.FileResponse(_FOLDER / request.match_info["name"])
+    async def _serve_own_file(self, request: web.Request) -> web.StreamResponse:
+        return web.FileResponse(_PAGE_FOLDER / request.match_info["name"])
 
-    async def _static(self, request: web.Request) -> web.StreamResponse:
-        path = (_STATIC / request.match_info["path"]).resolve()
-        if not path.is_relative_to(_STATIC.resolve()) or not path.is_file():
+    async def _serve_static_file(self, request: web.Request) -> web.StreamResponse:
+        path = (_STATIC_FOLDER / request.match_info["path"]).resolve()
+        if not path.is_relative_to(_STATIC_FOLDER.resolve()) or not path.is_file():
             raise web.HTTPNotFound
         return web.FileResponse(path)
 
-    async def _download(self, request: web.Request) -> web.StreamResponse:
+    async def _serve_download(self, request: web.Request) -> web.StreamResponse:
         """Send a file that the viewer wrote for the browser."""
         key = request.match_info["key"]
         try:
@@ -153,23 +157,21 @@ class Pages:
         await response.write_eof()
         return response
 
-    async def _websocket(self, request: web.Request) -> web.WebSocketResponse:
+    async def _serve_websocket(self, request: web.Request) -> web.WebSocketResponse:
         """Start a viewer, and pass keys and sizes to it until it or the browser ends."""
-        if request.headers.get("Origin") != _origin_of(request):
+        if request.headers.get("Origin") != _own_page_origin(request):
             raise web.HTTPForbidden(text="natstui serves its own page only")
-        websocket = web.WebSocketResponse(
-            heartbeat=_HEARTBEAT_S, max_msg_size=_LONGEST_MESSAGE_BYTES
-        )
+        websocket = web.WebSocketResponse(heartbeat=_HEARTBEAT_S, max_msg_size=_MAX_MESSAGE_BYTES)
         await websocket.prepare(request)
         width, height = (_parse_cells(request.query.get(name)) for name in ("width", "height"))
         # aiohttp waits for no handler whose browser is gone: the viewer has a task of its own.
-        show_task = asyncio.create_task(self._show(websocket, width or 80, height or 24))
-        self._show_tasks.add(show_task)
-        show_task.add_done_callback(self._show_tasks.discard)
-        await asyncio.shield(show_task)
+        viewer_task = asyncio.create_task(self._run_viewer(websocket, width or 80, height or 24))
+        self._viewer_tasks.add(viewer_task)
+        viewer_task.add_done_callback(self._viewer_tasks.discard)
+        await asyncio.shield(viewer_task)
         return websocket
 
-    async def _show(self, websocket: web.WebSocketResponse, width: int, height: int) -> None:
+    async def _run_viewer(self, websocket: web.WebSocketResponse, width: int, height: int) -> None:
         self._websockets.add(websocket)
         viewer = _Viewer(
             self._viewer,
@@ -193,13 +195,15 @@ class Pages:
             await websocket.close()
 
     async def _wait_for_viewers(self, _app: web.Application) -> None:
-        """Wait for the viewers: the loop must not end before their processes."""
-        if self._show_tasks:
-            await asyncio.wait(self._show_tasks, timeout=2 * _END_TIMEOUT_S)
+        """Wait until the viewers have ended, so that the loop does not end before their
+        processes.
+        """
+        if self._viewer_tasks:
+            await asyncio.wait(self._viewer_tasks, timeout=2 * _END_TIMEOUT_S)
 
 
-def _origin_of(request: web.Request) -> str:
-    """Return the origin that our own page has where it was opened as in this request."""
+def _own_page_origin(request: web.Request) -> str:
+    """Return the origin of natstui's own page: scheme, and host and port of the Host header."""
     return f"http://{request.host}"
 
 
@@ -208,15 +212,15 @@ async def _close(websocket: web.WebSocketResponse) -> None:
 
 
 def _parse_cells(value: object) -> int | None:
-    """Return a width or height; None if it is invalid."""
+    """Return a width or height in cells, limited to 1 … 1000; None if it is invalid."""
     text = str(value)
     if text.isascii() and text.isdigit() and len(text) <= 4:
-        return min(max(int(text), _SMALLEST_CELLS), _LARGEST_CELLS)
+        return min(max(int(text), _MIN_CELLS), _MAX_CELLS)
     return None
 
 
 async def _handle_message(text: str, viewer: AppService, websocket: web.WebSocketResponse) -> None:
-    """Execute a request of the page's script; ignore unknown ones."""
+    """Execute a message of the page's script; ignore an unknown message."""
     try:
         message = json.loads(text)
     except (ValueError, RecursionError):
@@ -224,8 +228,8 @@ async def _handle_message(text: str, viewer: AppService, websocket: web.WebSocke
     match message:
         case ["stdin", str(keys)]:
             await viewer.send_bytes(keys.encode(errors="replace"))
-        case ["resize", {"width": given_width, "height": given_height}]:
-            width, height = _parse_cells(given_width), _parse_cells(given_height)
+        case ["resize", {"width": width_value, "height": height_value}]:
+            width, height = _parse_cells(width_value), _parse_cells(height_value)
             if width is not None and height is not None:
                 await viewer.set_terminal_size(width, height)
         case ["ping", data]:
@@ -237,7 +241,9 @@ async def _handle_message(text: str, viewer: AppService, websocket: web.WebSocke
 
 
 def _is_defect(record: logging.LogRecord) -> bool:
-    """Return whether aiohttp logs a defect of natstui, not a client that does not speak HTTP."""
+    """Return whether a log record is about a defect of natstui, not about a client without
+    HTTP.
+    """
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError)
 
@@ -245,23 +251,26 @@ def _is_defect(record: logging.LogRecord) -> bool:
 async def serve_pages(viewer_command: str, port: int, *, read_only: bool) -> None:
     """Serve the page at 127.0.0.1 until Ctrl-C or SIGTERM, and print its URL.
 
-    `viewer_command` is the command line of the viewer for each browser; port 0 is a free one.
+    `viewer_command` is the command line of the viewer for each browser; port 0 is a free port.
     `read_only` only changes the printed sentence. Raises UsageError if the port is in use.
     """
     try:
         listening_socket = socket.create_server((_HOST, port))
     except OSError as error:
         raise UsageError(f"--port {port}: {(error.strerror or '').lower()}") from error
-    stop, pages = stopped_by_signal(), Pages(viewer_command, listening_socket.getsockname()[1])
+    stop_event, pages = (
+        stopped_by_signal(),
+        Pages(viewer_command, listening_socket.getsockname()[1]),
+    )
     log = logging.getLogger(__name__)
     log.addFilter(_is_defect)
-    runner = web.AppRunner(pages.app(), access_log=None, logger=log)
+    runner = web.AppRunner(pages.create_app(), access_log=None, logger=log)
     await runner.setup()
     try:
         await web.SockSite(runner, listening_socket).start()
         changes_text = "changes are refused" if read_only else "changes are allowed"
         click.echo(pages.address)
         click.echo(f"natstui: open this address; {changes_text}; Ctrl-C stops", err=True)
-        await stop.wait()
+        await stop_event.wait()
     finally:
         await runner.cleanup()

@@ -4,40 +4,45 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from glob import glob
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from natstui.analysis.defaults import BUCKET_S, MEMORY, ROWS_COUNT
-from natstui.analysis.launch import STARTING, AnalysisRequest, run_job
-from natstui.analysis.report.heading import heading
+from natstui.analysis.launch import STARTING_SPARK, AnalysisRequest, run_job
+from natstui.analysis.report.heading import session_facts
 from natstui.analysis.report.sections import (
     SectionText,
     damaged_sessions,
-    only_bucket,
+    rows_of,
     sections,
     series,
+    single_bucket_text,
 )
 from natstui.clean import clean_json, clean_line
-from natstui.cli.complete import recordings
+from natstui.cli.complete import complete_recordings
 from natstui.cli.options import WrittenPath
 from natstui.cli.sections import command
 from natstui.cli.sessions.options import library_folder
 from natstui.cli.text_table import Column, stdout_width, table
-from natstui.errors import AnalysisError, DamagedSession
-from natstui.files import check_replaceable, complete_file, writing
-from natstui.model.findings.thresholds import STUCK_AFTER_S
-from natstui.units import UNKNOWN
+from natstui.errors import AnalysisError, DamagedSession, SessionError
+from natstui.files import check_replaceable, complete_file, translate_write_errors
+from natstui.model.findings.catalogue.consumers import LAGGING
+from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.findings.catalogue.streams import STREAM_FULL_SOON, STREAM_NEARLY_FULL
+from natstui.model.findings.thresholds import MIN_LAGGING_S, NEAR_SHARE, STUCK_AFTER_S
+from natstui.model.records.findings import FindingReport
+from natstui.session.files.folder import INFO
+from natstui.units import UNKNOWN, duration_text, moment_text
 
-if TYPE_CHECKING:
-    from natstui.cli.sessions.first_page import FirstPage
-
-MOST_ROWS_SHOWN = 12
+_MAX_SHOWN_ROWS = 12
 _CHART_ROWS = 10
-_WIDEST_CELLS = 160
-_MOST_SESSIONS_DRAWN = 3
+_MAX_WIDTH_CELLS = 160
+_MAX_CHARTED_SESSIONS = 3
 _RATE_SERIES = (("published/s", "published_per_s"), ("delivered/s", "delivered_per_s"))
 
 
@@ -45,26 +50,26 @@ def report_lines(result: dict[str, Any], width_cells: int | None) -> list[str]:
     """Return the report of an analysis as lines: each section with its table, and charts of the
     load.
 
-    `result` is what `run_job` returns. `width_cells` is the width of the terminal; None: of a
-    pipe, without a limit.
+    `result` is what `run_job` returns. `width_cells` is the width of the terminal; None for a
+    pipe, which has no limit.
     """
     lines: list[str] = []
     for number, section in enumerate(sections(result)):
         lines += ["", section.section.title.upper()]
         if section.table == "verdict" and section.rows:
-            lines += _verdict_lines(section, min(width_cells or 100, _WIDEST_CELLS))
+            lines += _verdict_lines(section, min(width_cells or 100, _MAX_WIDTH_CELLS))
         else:
             lines += (
                 _table_lines(section, width_cells) if section.rows else [section.section.empty]
             )
         if number == 0:
             lines += _session_lines(result)
-            lines += _chart_lines(result, min(width_cells or 100, _WIDEST_CELLS))
+            lines += _chart_lines(result, min(width_cells or 100, _MAX_WIDTH_CELLS))
     return [*lines, "", f"Tables: {clean_line(result['out'])}/gold (DICTIONARY.md explains them)"]
 
 
 def _verdict_lines(section: SectionText, width_cells: int) -> list[str]:
-    """Return each finding as a paragraph: a table would cut its evidence."""
+    """Return each finding as a paragraph, because a table would cut its evidence."""
     lines = []
     for row in section.rows:
         values = dict(zip(section.titles, row, strict=True))
@@ -89,8 +94,8 @@ def _table_lines(section: SectionText, width_cells: int | None) -> list[str]:
         Column(title, numeric, drop_order=index if numeric else 0, shrinks=not numeric)
         for index, (title, numeric) in enumerate(zip(section.titles, section.numeric, strict=True))
     ]
-    lines = table(columns, section.rows[:MOST_ROWS_SHOWN], width_cells)
-    more_count = len(section.rows) - MOST_ROWS_SHOWN
+    lines = table(columns, section.rows[:_MAX_SHOWN_ROWS], width_cells)
+    more_count = len(section.rows) - _MAX_SHOWN_ROWS
     if more_count > 0 or section.cut:
         lines.append(
             f"… {'at least ' if section.cut else ''}{max(more_count, 1)} more in the tables"
@@ -99,10 +104,10 @@ def _table_lines(section: SectionText, width_cells: int | None) -> list[str]:
 
 
 def _session_lines(result: dict[str, Any]) -> list[str]:
-    """Return the details of each session in charts: system, time, missing data."""
+    """Return the details of each charted session as lines: system, time, missing data."""
     lines: list[str] = []
-    for session in result["sessions"][:_MOST_SESSIONS_DRAWN]:
-        details = heading(result, session)
+    for session in result["sessions"][:_MAX_CHARTED_SESSIONS]:
+        details = session_facts(result, session)
         if details:
             lines += ["", f"ABOUT {clean_line(session)}"]
             lines += [f"{name + ':':<14}{text}" for name, text in details]
@@ -111,16 +116,20 @@ def _session_lines(result: dict[str, Any]) -> list[str]:
 
 def _chart_lines(result: dict[str, Any], width_cells: int) -> list[str]:
     lines: list[str] = []
-    for session in result["sessions"][:_MOST_SESSIONS_DRAWN]:
-        only_line = only_bucket(result, session, _RATE_SERIES)
-        chart_lines = [only_line] if only_line else _chart_of(result, session, width_cells)
+    for session in result["sessions"][:_MAX_CHARTED_SESSIONS]:
+        single_bucket_line = single_bucket_text(result, session, _RATE_SERIES)
+        chart_lines = (
+            [single_bucket_line]
+            if single_bucket_line
+            else _draw_chart(result, session, width_cells)
+        )
         if chart_lines:
             lines += ["", f"LOAD OF {clean_line(session)}", *chart_lines]
     return lines
 
 
-def _chart_of(result: dict[str, Any], session: str, width_cells: int) -> list[str]:
-    """Return a chart of a session's load; empty without data."""
+def _draw_chart(result: dict[str, Any], session: str, width_cells: int) -> list[str]:
+    """Return a chart of the load of a session as lines; empty without data."""
     import plotext
 
     plotext.terminal.limit(False, False)
@@ -143,6 +152,121 @@ def _chart_of(result: dict[str, Any], session: str, width_cells: int) -> list[st
     return figure.build().string(colorless=True).splitlines() if has_points else []
 
 
+_MAX_SESSIONS_READ = 3
+MAX_FINDINGS_SHOWN = 10
+_HEADING = "From the recording"
+_KIND_BY_CODE = {kind.code: kind for kind in KINDS.values()}
+
+
+class FirstPage:
+    """The findings that were recorded in sessions: shown before Spark has results, then compared
+    with them.
+    """
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        """Read the findings; `patterns` are folders, globs or URLs, of which only local folders
+        are read.
+        """
+        paths = (Path(path) for pattern in patterns for path in sorted(glob(pattern)))
+        folders = [folder for folder in paths if (folder / INFO).is_file()][:_MAX_SESSIONS_READ]
+        self._findings_by_session = {folder.name: _read_findings(folder) for folder in folders}
+
+    def lines(self) -> list[str]:
+        """Return the worst 10 findings of each session as lines; empty without findings."""
+        lines = []
+        for session, findings in self._findings_by_session.items():
+            if findings:
+                lines.append(f"{_HEADING} {clean_line(session)}:")
+                lines += [
+                    f"  {_finding_line(finding)}" for finding in findings[:MAX_FINDINGS_SHOWN]
+                ]
+                if len(findings) > MAX_FINDINGS_SHOWN:
+                    lines.append(f"  … and {len(findings) - MAX_FINDINGS_SHOWN} more")
+        return lines
+
+    def contradiction_lines(self, result: dict[str, Any]) -> list[str]:
+        """Return a sentence for each finding that is open at the end and that the analysis
+        contradicts.
+
+        `result` is what `run_job` returns.
+        """
+        return [
+            f"The analysis contradicts {_finding_name(finding)}: {reason}"
+            for session, findings in self._findings_by_session.items()
+            for finding in findings[:MAX_FINDINGS_SHOWN]
+            if finding.until_at_us is None
+            for reason in _contradictions(finding, result, session)
+        ]
+
+
+def _read_findings(folder: Path) -> list[FindingReport]:
+    """Return the recorded findings of a session, the worst first; empty if the session is
+    unreadable.
+    """
+    from natstui.session.read.findings import read_findings
+
+    try:
+        findings = [finding for finding in read_findings(folder) if finding.code in _KIND_BY_CODE]
+    except SessionError:
+        return []
+    return sorted(
+        findings,
+        key=lambda finding: (
+            -_KIND_BY_CODE[finding.code].severity_level,
+            finding.until_at_us is not None,
+            finding.since_at_us,
+        ),
+    )
+
+
+def _finding_name(finding: FindingReport) -> str:
+    subject = " > ".join(filter(None, (finding.stream, finding.consumer)))
+    kind = _KIND_BY_CODE[finding.code]
+    return clean_line(f"{kind.word} ({kind.code}) of {subject or kind.entity}")
+
+
+def _finding_line(finding: FindingReport) -> str:
+    """Return a finding as one line, with a visible character for each control character."""
+    since_us, until_us = finding.since_at_us, finding.until_at_us
+    duration = "open" if until_us is None else f"for {duration_text((until_us - since_us) / 1e6)}"
+    severity = _KIND_BY_CODE[finding.code].severity
+    time_text = f"since {moment_text(since_us)} UTC, {duration}"
+    return clean_line(f"{severity} {_finding_name(finding)}: {finding.text} · {time_text}")
+
+
+def _contradictions(finding: FindingReport, result: dict[str, Any], session: str) -> Iterator[str]:
+    """Yield the reasons why rows of the analysis contradict a finding at the end of the
+    session.
+    """
+    if finding.code == LAGGING.code:
+        for row in _rows_of_finding(result, "lag", session, finding):
+            wait_s, drain_s = row["behind_last_s"], row["drain_s"]
+            if drain_s is not None and wait_s is not None and wait_s < MIN_LAGGING_S:
+                yield (
+                    f"{row['pending_last_msgs']} pending at the end, delivered within "
+                    f"{duration_text(drain_s)}"
+                )
+    if finding.code in (STREAM_NEARLY_FULL.code, STREAM_FULL_SOON.code):
+        for row in _rows_of_finding(result, "capacity", session, finding):
+            full_in_s = [row[f"{limit_name}_full_in_s"] for limit_name in ("msgs", "bytes")]
+            shares = [
+                row[f"stored_{limit_name}"] / row[f"max_{limit_name}"]
+                for limit_name in ("msgs", "bytes")
+                if row[f"max_{limit_name}"]
+            ]
+            if shares and max(shares) < NEAR_SHARE and full_in_s == [None, None]:
+                yield f"{max(shares) * 100:.0f} % full, and no limit will be reached at this rate"
+
+
+def _rows_of_finding(
+    result: dict[str, Any], table: str, session: str, finding: FindingReport
+) -> Iterator[dict[str, Any]]:
+    for row in rows_of(result, table, session):
+        names = (row["stream"], row.get("consumer") or "", row["created_at_us"])
+        if names == (finding.stream, finding.consumer, finding.created_at_us):
+            yield row
+
+
 def _cache_folder() -> Path:
     import platformdirs
 
@@ -150,17 +274,18 @@ def _cache_folder() -> Path:
 
 
 def _find_sessions(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the sessions: a path, glob or URL unchanged, else the folder of a library's
-    session.
+    """Return the sessions of arguments: a path, glob or URL unchanged, a name as the folder of
+    that session in the library.
     """
     if all(map(_is_path, arguments)):
         # The settings, which say where the library is, take longer to read than a known result.
         return arguments
-    from natstui.session.library import find
+    from natstui.session.library import find_session
 
     folder = library_folder(None, None)
     return tuple(
-        argument if _is_path(argument) else str(find(folder, argument)) for argument in arguments
+        argument if _is_path(argument) else str(find_session(folder, argument))
+        for argument in arguments
     )
 
 
@@ -170,7 +295,7 @@ def _is_path(text: str) -> bool:
 
 @command()
 @click.argument(
-    "sessions", nargs=-1, required=True, metavar="SESSION...", shell_complete=recordings
+    "sessions", nargs=-1, required=True, metavar="SESSION...", shell_complete=complete_recordings
 )
 @click.option(
     "--out",
@@ -260,23 +385,21 @@ def analyze(
     progress_bar = _ProgressBar(sys.stderr.isatty())
     page: FirstPage | None = None
 
-    def progress(values: dict[str, Any]) -> None:
+    def show_progress(values: dict[str, Any]) -> None:
         """Show progress, and the findings of the recordings while Spark starts."""
         nonlocal page
         progress_bar.update(values)
-        if page is None and values["text"] == STARTING:
-            from natstui.cli.sessions.first_page import FirstPage
-
+        if page is None and values["text"] == STARTING_SPARK:
             page = FirstPage(request.sessions)
             progress_bar.clear()
             for line in page.lines():
                 click.echo(line, err=True)
 
     try:
-        result = run_job(request, progress)
+        result = run_job(request, show_progress)
     finally:
         progress_bar.clear()
-    for line in page.contradicted(result) if page else ():
+    for line in page.contradiction_lines(result) if page else ():
         click.echo(line, err=True)
     _write_files(page_file, notebook_file, result, force=force)
     if as_json:
@@ -293,7 +416,7 @@ def _check_files(page_file: Path | None, notebook_file: Path | None, *, force: b
         if file and not file.absolute().parent.is_dir():
             raise AnalysisError(f"cannot write {file}: its folder does not exist")
         if file:
-            with writing(file, AnalysisError):
+            with translate_write_errors(file, AnalysisError):
                 check_replaceable(file, replaces=True)
         if file and file.exists() and not (force or _is_own_page(file)):
             raise AnalysisError(
@@ -303,7 +426,9 @@ def _check_files(page_file: Path | None, notebook_file: Path | None, *, force: b
 
 
 def _is_own_page(file: Path) -> bool:
-    """Return whether a file is a report page, which is only read: into all others people write."""
+    """Return whether a file is a report page of natstui, which may be overwritten without
+    `--force`.
+    """
     from natstui.analysis.report.page import is_report_page
 
     return is_report_page(file)
@@ -315,51 +440,54 @@ def _write_files(
     if page_file:
         from natstui.analysis.report.page import page
 
-        _write(page_file, page(result), force=force)
+        _write_file(page_file, page(result), force=force)
     if notebook_file:
         from natstui.analysis.report.notebook import notebook_text
 
-        _write(notebook_file, notebook_text(result), force=force)
+        _write_file(notebook_file, notebook_text(result), force=force)
 
 
-def _write(file: Path, text: str, *, force: bool) -> None:
-    """Write a file that appears complete; raises AnalysisError and WriteFailed.
+def _write_file(file: Path, text: str, *, force: bool) -> None:
+    """Write a file at once; raises AnalysisError and WriteFailed.
 
-    A file that appeared during the analysis is replaced by the rule of `_check_files`.
+    An existing file is replaced only with `force`, or if it is a report page of natstui.
     """
     replaces = force or _is_own_page(file)
-    with writing(file, AnalysisError), complete_file(file, replaces=replaces) as target:
+    with (
+        translate_write_errors(file, AnalysisError),
+        complete_file(file, replaces=replaces) as target,
+    ):
         target.write(text.encode())
     click.echo(f"natstui: wrote {file}", err=True)
 
 
 class _ProgressBar:
-    """One line of progress on a terminal, one line per step elsewhere."""
+    """Shows the progress of an analysis: a bar on a terminal, elsewhere a line per step."""
 
-    _WIDTH = 24
+    _WIDTH_CELLS = 24
 
-    def __init__(self, terminal: bool) -> None:
-        self._terminal = terminal
+    def __init__(self, is_terminal: bool) -> None:
+        self._is_terminal = is_terminal
         self._text = ""
 
     def update(self, progress: dict[str, Any]) -> None:
         """Show the progress of the job."""
         text = str(progress["text"])
-        if not self._terminal:
+        if not self._is_terminal:
             if text != self._text:
                 click.echo(f"natstui: {text}", err=True)
             self._text = text
             return
         self._text = text
         steps_count = max(progress["steps_count"], 1)
-        share = progress["done_count"] / steps_count
+        done_ratio = progress["done_count"] / steps_count
         if progress["tasks_count"]:
-            share += progress["tasks_done_count"] / progress["tasks_count"] / steps_count
-        filled_cells = round(min(share, 1.0) * self._WIDTH)
-        bar = "█" * filled_cells + "░" * (self._WIDTH - filled_cells)
-        click.echo(f"\r\x1b[2K{bar} {share * 100:3.0f} %  {text}", err=True, nl=False)
+            done_ratio += progress["tasks_done_count"] / progress["tasks_count"] / steps_count
+        filled_cells = round(min(done_ratio, 1.0) * self._WIDTH_CELLS)
+        bar = "█" * filled_cells + "░" * (self._WIDTH_CELLS - filled_cells)
+        click.echo(f"\r\x1b[2K{bar} {done_ratio * 100:3.0f} %  {text}", err=True, nl=False)
 
     def clear(self) -> None:
         """Remove the line from the terminal."""
-        if self._terminal and self._text:
+        if self._is_terminal and self._text:
             click.echo("\r\x1b[2K", err=True, nl=False)

@@ -14,12 +14,17 @@ from natstui.cli.complete import session_argument
 from natstui.cli.json_line import print_json
 from natstui.cli.options import WrittenPath
 from natstui.cli.sections import Group, command
-from natstui.cli.sessions.options import library_options, print_session, progress, session_object
-from natstui.errors import DamagedSession, Refused
+from natstui.cli.sessions.options import (
+    library_options,
+    print_session,
+    progress_bar_callback,
+    session_summary_fields,
+)
+from natstui.errors import ActionRefused, DamagedSession
 
 if TYPE_CHECKING:
     from natstui.model.records.recording import SessionSummary
-    from natstui.session.share.export import Format
+    from natstui.session.share.export import ExportFormat
     from natstui.session.share.verify import Verdict
 
 
@@ -29,9 +34,9 @@ def sessions() -> None:
 
 
 def _time_text(at_us: int) -> str:
-    from natstui.session.share.verify import moment_text
+    from natstui.session.share.verify import millisecond_text
 
-    return moment_text(at_us)[:19]
+    return millisecond_text(at_us)[:19]
 
 
 def _count_text(number: int | None) -> str:
@@ -39,7 +44,7 @@ def _count_text(number: int | None) -> str:
 
 
 def _summary_line(summary: SessionSummary) -> str:
-    """Return a session as a line of the list."""
+    """Return the line of a session in the list."""
     from natstui.units import bytes_text, duration_text
 
     if summary.problem is not None:
@@ -54,7 +59,7 @@ def _summary_line(summary: SessionSummary) -> str:
 
 
 def _field_line(key: str, value: object) -> str:
-    """Return a field of a recording for people."""
+    """Return a field of a recording as a line of text."""
     from natstui.units import bytes_text
 
     label = key
@@ -99,12 +104,12 @@ def show(sessions: Path, session: str, *, as_json: bool) -> None:
 
     SESSION is a folder, an id, a name, the beginning of an id, or `last`.
     """
-    from natstui.session.library import find, records_count, summary
+    from natstui.session.library import build_summary, count_records, find_session
     from natstui.session.read.recording import Recording
 
-    recording = Recording(find(sessions, session))
-    fields = asdict(summary(recording))
-    fields["records_count"] = records_count(recording)
+    recording = Recording(find_session(sessions, session))
+    fields = asdict(build_summary(recording))
+    fields["records_count"] = count_records(recording)
     fields["consumer_samples_count"] = sum(
         span.index.consumer_samples_count for span in recording.spans
     )
@@ -122,22 +127,22 @@ def show(sessions: Path, session: str, *, as_json: bool) -> None:
 @sessions.command()
 @session_argument
 @library_options
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not prompt.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was deleted as JSON.")
 def rm(sessions: Path, session: str, *, yes: bool, as_json: bool) -> None:
     """Delete a recording."""
-    from natstui.model.records.recording import what_goes
-    from natstui.session.library import delete, find, summary_of
+    from natstui.model.records.recording import deleted_session_text
+    from natstui.session.library import delete_session, find_session, read_summary
 
-    folder = find(sessions, session)
-    session_text = what_goes(summary_of(folder))
+    folder = find_session(sessions, session)
+    session_text = deleted_session_text(read_summary(folder))
     if not yes and (as_json or not sys.stdin.isatty()):
-        # A question beside JSON, or without a terminal, would have nobody to answer it.
-        raise Refused(f"this deletes {session_text} for good: add --yes to confirm")
+        # A prompt beside JSON, or without a terminal, would get no reply.
+        raise ActionRefused(f"this deletes {session_text} for good: add --yes to confirm")
     if not yes:
         click.confirm(f"Delete {session_text}? This cannot be undone.", abort=True, err=True)
-    deleted_session = session_object(folder) if as_json else {}
-    text = f"deleted {session_text}{delete(folder)}"
+    deleted_session = session_summary_fields(folder) if as_json else {}
+    text = f"deleted {session_text}{delete_session(folder)}"
     if as_json:
         print_json(deleted_session)
     else:
@@ -151,10 +156,10 @@ def rm(sessions: Path, session: str, *, yes: bool, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the renamed session as JSON.")
 def rename(sessions: Path, session: str, name: str, *, as_json: bool) -> None:
     """Rename a recording. Prints its new folder."""
-    from natstui.session.library import find
-    from natstui.session.library import rename as rename_recording
+    from natstui.session.library import find_session
+    from natstui.session.library import rename_session as rename_recording
 
-    _print_folder(rename_recording(find(sessions, session), name), as_json=as_json)
+    _print_folder(rename_recording(find_session(sessions, session), name), as_json=as_json)
 
 
 def _print_folder(folder: Path, *, as_json: bool) -> None:
@@ -171,10 +176,10 @@ def _print_folder(folder: Path, *, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the session with its notes as JSON.")
 def note(sessions: Path, session: str, text: str, *, as_json: bool) -> None:
     """Add a note to a recording."""
-    from natstui.session.library import annotate, find
+    from natstui.session.library import add_note, find_session
 
-    folder = find(sessions, session)
-    annotate(folder, text)
+    folder = find_session(sessions, session)
+    add_note(folder, text)
     if as_json:
         print_session(folder)
 
@@ -186,10 +191,10 @@ def note(sessions: Path, session: str, text: str, *, as_json: bool) -> None:
 def verify(sessions: Path, session: str, *, as_json: bool) -> None:
     """Read and check a recording completely. Exit code 6 when it is damaged or was cut off."""
     from natstui.errors import DamagedSession, SessionError
-    from natstui.session.library import find
+    from natstui.session.library import find_session
     from natstui.session.share.verify import verify as verdict_of
 
-    folder = find(sessions, session)
+    folder = find_session(sessions, session)
     verdict = verdict_of(folder)
     if as_json:
         print_json({"folder": str(folder), **asdict(verdict), "damaged": verdict.damaged})
@@ -223,13 +228,15 @@ def _print_verdict(verdict: Verdict) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the file and its size as JSON.")
 def pack(sessions: Path, session: str, file: Path | None, *, redact: bool, as_json: bool) -> None:
     """Pack a recording into one file. Prints its path; send it to somebody."""
-    from natstui.session.library import find
+    from natstui.session.library import find_session
     from natstui.session.share.pack import pack as pack_recording
 
-    folder = find(sessions, session)
+    folder = find_session(sessions, session)
     name = "redacted" if redact else folder.name
     target = file or Path(f"{name}.natstui")
-    pack_path = pack_recording(folder, target, redact=redact, progress=progress("packing"))
+    pack_path = pack_recording(
+        folder, target, redact=redact, progress=progress_bar_callback("packing")
+    )
     if as_json:
         size_bytes = pack_path.stat().st_size
         result = {"folder": str(folder), "file": str(pack_path), "size_bytes": size_bytes}
@@ -272,18 +279,22 @@ def format_() -> None:
     "--format", "kind", type=click.Choice(["csv", "jsonl"]), default="csv", show_default=True
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def export(sessions: Path, session: str, target: Path, kind: Format, *, as_json: bool) -> None:
+def export(
+    sessions: Path, session: str, target: Path, kind: ExportFormat, *, as_json: bool
+) -> None:
     """Write a recording as flat tables.
 
     Writes a file per table; `columns.csv` explains every column. Prints the number of rows of each
     table. In CSV, an unknown value is empty and an empty text is two quotes; text is escaped as in
     JSON (\\n, \\u001b, \\\\); a ' stands before text that begins with = + - @ '.
     """
-    from natstui.session.library import find
+    from natstui.session.library import find_session
     from natstui.session.share.export import export as export_recording
 
-    folder, damage = find(sessions, session), list[str]()
-    counts = export_recording(folder, target, kind, progress("exporting"), damage.append)
+    folder, damage = find_session(sessions, session), list[str]()
+    counts = export_recording(
+        folder, target, kind, progress_bar_callback("exporting"), damage.append
+    )
     if as_json:
         result = {"folder": str(folder), "target": str(target), "format": kind}
         print_json({**result, "rows_count": counts, "damage": damage})

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from natstui.cli.json_line import print_json
-from natstui.paths import user_path
+from natstui.paths import expand_user_path
 
 
 def library_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,10 +28,10 @@ def library_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @click.option("--config", "--settings", "config", metavar="FILE", help="Configuration file.")
     @functools.wraps(command)
-    def with_library(*, sessions: str | None, config: str | None, **options: Any) -> Any:
+    def run_with_library(*, sessions: str | None, config: str | None, **options: Any) -> Any:
         return command(sessions=library_folder(sessions, config), **options)
 
-    return with_library
+    return run_with_library
 
 
 def library_folder(typed_folder: str | None, config: str | None) -> Path:
@@ -40,7 +40,7 @@ def library_folder(typed_folder: str | None, config: str | None) -> Path:
     `config` is the typed configuration file. Raises UsageError for invalid settings.
     """
     if typed_folder is not None:
-        return user_path(typed_folder)
+        return expand_user_path(typed_folder)
     # Imported here, so that a command that names its folder does not pay for pydantic.
     from natstui.config.load import load
     from natstui.session.library import sessions_folder
@@ -48,21 +48,21 @@ def library_folder(typed_folder: str | None, config: str | None) -> Path:
     return sessions_folder(load(Path(config) if config else None).settings.session)
 
 
-def progress(action: str) -> Callable[[int, int], None]:
-    """Return a callback that draws a bar on stderr; it does nothing if that is no terminal.
+def progress_bar_callback(action: str) -> Callable[[int, int], None]:
+    """Return a callback that draws a progress bar on stderr; it does nothing without a terminal.
 
-    It gets the number of steps that are done, and of all.
+    The callback gets the number of done steps, and that of all steps.
     """
     is_terminal = sys.stderr.isatty()
 
     def draw(done_count: int, total_count: int) -> None:
         if not is_terminal:
             return
-        share = done_count / total_count if total_count else 1.0
-        filled_cells = round(30 * share)
+        done_ratio = done_count / total_count if total_count else 1.0
+        filled_cells = round(30 * done_ratio)
         end = "\n" if done_count == total_count else ""
         bar = "█" * filled_cells + "░" * (30 - filled_cells)
-        sys.stderr.write(f"\r{action} {bar} {share:4.0%}{end}")
+        sys.stderr.write(f"\r{action} {bar} {done_ratio:4.0%}{end}")
         sys.stderr.flush()
 
     return draw
@@ -70,34 +70,34 @@ def progress(action: str) -> Callable[[int, int], None]:
 
 def print_session(folder: Path) -> None:
     """Print the summary of a session as one line of JSON."""
-    print_json(session_object(folder))
+    print_json(session_summary_fields(folder))
 
 
-def session_object(folder: Path) -> dict[str, object]:
-    """Return the summary of a session by field; an unreadable one has the reason in `problem`."""
-    from natstui.session.library import summary_of
+def session_summary_fields(folder: Path) -> dict[str, object]:
+    """Return the summary of a session by field; that of an unreadable session has a `problem`."""
+    from natstui.session.library import read_summary
 
-    return asdict(summary_of(folder))
+    return asdict(read_summary(folder))
 
 
-def print_recorded(folder: Path, **first_fields: str) -> None:
-    """Print the summary of a recording that just ended as one line of JSON, after the fields
+def print_recording_summary(folder: Path, **first_fields: str) -> None:
+    """Print the summary of an ended recording as one line of JSON, after the fields
     `first_fields`.
 
-    `span_s` is from the first record to the last, as in `sessions ls`. `whole` is true if
-    something was polled, and the recording was closed with nothing dropped or deleted. Whether
-    every record can be read is only checked by `sessions verify`.
+    `span_s` is the time from the first record to the last, as in `sessions ls`. `whole` is true if
+    something was polled, and the recording was closed with nothing dropped or deleted. Only
+    `sessions verify` checks whether every record can be read.
     """
-    from natstui.session.library import records_count, summary_of
+    from natstui.session.library import count_records, read_summary
     from natstui.session.read.recording import Recording
 
-    summary = summary_of(folder)
+    summary = read_summary(folder)
     is_readable = summary.problem is None
     is_closed = summary.status == "complete" and summary.gaps_count == 0
     print_json({
         **first_fields,
         **asdict(summary),
         "span_s": (summary.ended_at_us - summary.started_at_us) / 1e6 if is_readable else None,
-        "records_count": records_count(Recording(folder)) if is_readable else None,
+        "records_count": count_records(Recording(folder)) if is_readable else None,
         "whole": is_readable and is_closed and summary.polls_count > 0,
     })  # fmt: skip

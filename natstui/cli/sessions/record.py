@@ -15,22 +15,24 @@ from typing import IO, Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.options import ConnectionFlags, WrittenPath, watching_flags
+from natstui.cli.options import ConnectionFlags, WrittenPath, several_accounts_flags
 from natstui.cli.sections import command
-from natstui.cli.sessions.options import print_recorded
+from natstui.cli.sessions.options import print_recording_summary
 from natstui.config.contexts import context_name
 from natstui.engine.headless import ConnectionLog, record_server
 from natstui.engine.stopping import stopped_after
 from natstui.errors import NatstuiError, UsageError
-from natstui.files import open_log, writing
-from natstui.paths import user_path
+from natstui.files import open_log, translate_write_errors
+from natstui.paths import expand_user_path
 from natstui.session.library import sessions_folder
 from natstui.session.write.settings import RecorderSettings
 
 
 @dataclass
 class _SystemRecording:
-    """One of the recordings: its folder, and the error that ended it, if any."""
+    """The recording of one system: its folder once it has begun, and the error that ended it, if
+    any.
+    """
 
     folder: Path | None = None
     failure: NatstuiError | None = None
@@ -47,15 +49,15 @@ class SystemRecordings:
         systems: Mapping[str, ConnectionFlags],
         log_sentence: Callable[[str], None],
         sessions: str | None,
-        limits: Mapping[str, Any],
+        recorder_options: Mapping[str, Any],
         *,
         as_json: bool,
     ) -> None:
-        """Create the recordings; `log_sentence` logs a sentence, `limits` are the recorder's
-        settings.
+        """Create the recordings; `log_sentence` logs a sentence, `recorder_options` are settings
+        of the recorder by name.
         """
         self._systems, self._log, self._sessions = systems, log_sentence, sessions
-        self._limits, self._as_json = limits, as_json
+        self._recorder_options, self._as_json = recorder_options, as_json
         self._recordings = {name: _SystemRecording() for name in systems}
 
     def record(self, duration_s: float | None) -> int:
@@ -67,10 +69,10 @@ class SystemRecordings:
         try:
             asyncio.run(self._record(duration_s))
         finally:
-            # A recording that failed is told, too: its folder is there.
+            # A failed recording is printed, too: its folder exists.
             for name, recording in self._recordings.items():
                 if self._as_json and recording.folder is not None:
-                    print_recorded(recording.folder, system=name)
+                    print_recording_summary(recording.folder, system=name)
         failures = [
             (name, recording.failure)
             for name, recording in self._recordings.items()
@@ -81,26 +83,30 @@ class SystemRecordings:
         return next((error.exit_code for _, error in failures), 0)
 
     async def _record(self, duration_s: float | None) -> None:
-        stop = stopped_after(duration_s)
+        stop_event = stopped_after(duration_s)
         async with asyncio.TaskGroup() as group:
             for name in self._systems:
-                group.create_task(self._record_one(name, stop))
+                group.create_task(self._record_system(name, stop_event))
 
-    async def _record_one(self, name: str, stop: asyncio.Event) -> None:
+    async def _record_system(self, name: str, stop_event: asyncio.Event) -> None:
         settings, connection = self._systems[name].resolve()
-        folder = user_path(self._sessions) if self._sessions else sessions_folder(settings.session)
+        folder = (
+            expand_user_path(self._sessions)
+            if self._sessions
+            else sessions_folder(settings.session)
+        )
         # So that people can tell them apart in the library.
-        recorder_limits = {
-            **self._limits,
-            "name": f"{self._limits['name']} {context_name(name)}".strip(),
+        system_options = {
+            **self._recorder_options,
+            "name": f"{self._recorder_options['name']} {context_name(name)}".strip(),
         }
         log = ConnectionLog(partial(self._log_sentence, name))
         recording, on_begin = (
-            RecorderSettings(folder, **recorder_limits),
+            RecorderSettings(folder, **system_options),
             partial(self._on_begin, name),
         )
         try:
-            await record_server(settings, connection, recording, stop, log, on_begin)
+            await record_server(settings, connection, recording, stop_event, log, on_begin)
         except NatstuiError as error:
             self._recordings[name].failure = error
             self._log_sentence(name, str(error))
@@ -141,7 +147,7 @@ def _parse_bytes(ctx: click.Context, _parameter: click.Parameter, text: str | No
 
 
 @command()
-@watching_flags
+@several_accounts_flags
 @click.option("--name", default="", help="A readable name for the recording.")
 @click.option(
     "--duration",
@@ -185,7 +191,7 @@ def record(
     log_file: Path | None,
     metrics: str | None,
     as_json: bool,
-    **limits: Any,
+    **recorder_options: Any,
 ) -> None:
     """Record everything that can be watched.
 
@@ -195,23 +201,25 @@ def record(
     systems (or --profile A,B,C), and --account A,B,C other accounts of one system, each into a
     recording of its own; every line names its system.
     """
-    if metrics is not None and flags.are_several:
+    if metrics is not None and flags.names_several_systems:
         raise UsageError("--metrics serves one system: leave it out to record several")
-    with _opened_log(log_file) as log:
+    with _open_log(log_file) as log:
         log_sentence = _create_logger(log)
-        if flags.are_several:
+        if flags.names_several_systems:
             recordings = SystemRecordings(
-                flags.each(), log_sentence, sessions, limits, as_json=as_json
+                flags.flags_by_system(), log_sentence, sessions, recorder_options, as_json=as_json
             )
             sys.exit(recordings.record(duration_s))
-        _record_one(flags, duration_s, sessions, limits, metrics, log_sentence, as_json)
+        _record_single_system(
+            flags, duration_s, sessions, recorder_options, metrics, log_sentence, as_json
+        )
 
 
-def _record_one(
+def _record_single_system(
     flags: ConnectionFlags,
     duration_s: float | None,
     sessions: str | None,
-    limits: dict[str, Any],
+    recorder_options: dict[str, Any],
     metrics: str | None,
     log_sentence: Callable[[str], None],
     as_json: bool,
@@ -226,30 +234,32 @@ def _record_one(
     from natstui.session.write.settings import RecorderSettings
 
     settings, connection = flags.resolve()
-    folder = user_path(sessions) if sessions else sessions_folder(settings.session)
-    recording = RecorderSettings(folder, **limits)
+    folder = expand_user_path(sessions) if sessions else sessions_folder(settings.session)
+    recording = RecorderSettings(folder, **recorder_options)
     log, on_begin = ConnectionLog(log_sentence), _FolderPrinter(log_sentence if as_json else None)
-    latest = LatestState()
-    extra_sinks = [latest] if metrics is not None else []
+    latest_state = LatestState()
+    extra_sinks = [latest_state] if metrics is not None else []
 
     async def work() -> None:
-        stop = stopped_after(duration_s)
-        await record_server(settings, connection, recording, stop, log, on_begin, extra_sinks)
+        stop_event = stopped_after(duration_s)
+        await record_server(
+            settings, connection, recording, stop_event, log, on_begin, extra_sinks
+        )
 
     try:
-        with serve_metrics(metrics, "--metrics", lambda: latest.state):
+        with serve_metrics(metrics, "--metrics", lambda: latest_state.state):
             asyncio.run(work())
     finally:
-        # A recording that failed is told, too: its folder is there.
+        # A failed recording is printed, too: its folder exists.
         if as_json and on_begin.folder is not None:
-            print_recorded(on_begin.folder)
+            print_recording_summary(on_begin.folder)
 
 
 class _FolderPrinter:
-    """Prints or logs the folder of the recording when it begins."""
+    """A callback that prints or logs the folder of a recording when it begins."""
 
     def __init__(self, log_sentence: Callable[[str], None] | None) -> None:
-        """Create with a logger; without one, the folder is printed on stdout."""
+        """Create the callback; if `log_sentence` is None, it prints the folder to stdout."""
         self.folder: Path | None = None
         self._log = log_sentence
 
@@ -262,12 +272,14 @@ class _FolderPrinter:
 
 
 @contextmanager
-def _opened_log(path: Path | None) -> Iterator[IO[str]]:
-    """Yield the log file, written line by line and closed at the end, or stderr."""
+def _open_log(path: Path | None) -> Iterator[IO[str]]:
+    """Yield the log file, which is written line by line and closed at the end; stderr if `path` is
+    None.
+    """
     if path is None:
         yield sys.stderr
         return
-    with writing(path):
+    with translate_write_errors(path):
         descriptor = open_log(path)
     with open(descriptor, "a", encoding="utf-8", buffering=1) as file:
         yield file
@@ -275,8 +287,8 @@ def _opened_log(path: Path | None) -> Iterator[IO[str]]:
 
 def _create_logger(log: IO[str]) -> Callable[[str], None]:
     def log_sentence(text: str) -> None:
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        log.write(f"{stamp} {clean_line(text)}\n")
+        time_text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        log.write(f"{time_text} {clean_line(text)}\n")
         log.flush()
 
     return log_sentence

@@ -15,17 +15,20 @@ from natstui.units import parse_moment
 
 
 def _parse_time_us(text: str | None) -> int | None:
-    """Return a typed moment, in UTC unless it has a zone, or a duration ago."""
+    """Return the time of a text in UTC µs: a time, in UTC unless it has a zone, or `10m ago`.
+
+    Returns None for None. Raises UsageError for an invalid text.
+    """
     if text is None:
         return None
     try:
         is_ago = text.strip().endswith("ago")
-        time = parse_moment(text) if is_ago else datetime.fromisoformat(text)
+        moment = parse_moment(text) if is_ago else datetime.fromisoformat(text)
     except ValueError as error:
         hint = "write it as 2026-11-20T14:30:00 or 10m ago"
         raise UsageError(f"{text!r} is no time: {hint}") from error
-    time = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return round(time.timestamp() * 1e6)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1e6)
 
 
 @command()
@@ -36,10 +39,10 @@ def _parse_time_us(text: str | None) -> int | None:
 def replay(sessions: Path, session: str, at_text: str | None, *, paused: bool) -> None:
     """Replay a recording in the screens. SESSION is a folder, an id, a name, or `last`."""
     from natstui.cli.open_viewer import open_viewer, replay_engine
-    from natstui.session.library import find
+    from natstui.session.library import find_session
 
     _parse_time_us(at_text)
-    folder = find(sessions, session)
+    folder = find_session(sessions, session)
     arguments = [*replay_engine(str(folder.resolve())), "--sessions", str(sessions)]
     arguments += ["--at", at_text] if at_text else []
     open_viewer([*arguments, "--paused"] if paused else arguments)
@@ -57,12 +60,12 @@ def replay_engine(sessions: Path, session: str, at_text: str | None, *, paused: 
     """
     from natstui.config.load import load
     from natstui.engine.replay import ReplayProcess
-    from natstui.session.library import find
+    from natstui.session.library import find_session
     from natstui.session.read.recording import Recording
 
-    recording = Recording(find(sessions, session), salvage=True)
+    recording = Recording(find_session(sessions, session), salvage=True)
     process = ReplayProcess(recording, load().settings.viewer, sessions)
     process.run(playing=not paused, at_us=_parse_time_us(at_text))
-    damage = "; ".join(mark.text for mark in recording.damage())
+    damage = "; ".join(mark.text for mark in recording.damage_marks())
     if damage:
         raise DamagedSession(recording.folder, damage)

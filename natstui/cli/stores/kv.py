@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from natstui.clean import clean_json, clean_line
-from natstui.cli.complete import buckets as bucket_names
+from natstui.cli.complete import complete_buckets
 from natstui.cli.connected import run_connected
 from natstui.cli.core.options import parse_optional_seconds
 from natstui.cli.core.payload import read_payload
@@ -21,11 +21,10 @@ from natstui.cli.listing import print_streams
 from natstui.cli.losses import LossCounter
 from natstui.cli.manage.writing import (
     change_flags,
-    print_changed,
+    print_change_result,
     write_confirmed,
 )
-from natstui.cli.options import COUNT, SEQUENCE, SEQUENCE_OR_ZERO, connection_options
-from natstui.cli.options import as_json as json_flag
+from natstui.cli.options import COUNT, SEQUENCE, SEQUENCE_OR_ZERO, connection_options, json_flag
 from natstui.cli.sections import command
 from natstui.cli.stores.options import (
     StoreGroup,
@@ -40,14 +39,14 @@ from natstui.cli.stores.options import (
     print_buckets,
 )
 from natstui.cli.terminal_line import print_stderr
-from natstui.cli.text_table import cut, print_rows
+from natstui.cli.text_table import cut_text, print_rows
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
 from natstui.errors import Interrupted, NotFound, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.configure import ChangeResult
-from natstui.jetstream.managing.keys import KeyChange, change_key, ttl_s_of
+from natstui.jetstream.managing.keys import KeyChange, change_key, parse_ttl_s
 from natstui.jetstream.messages.keys import (
     Entry,
     read_entries,
@@ -57,13 +56,13 @@ from natstui.jetstream.messages.keys import (
 from natstui.model.assets.buckets import KV, BucketOptions, bucket_config
 from natstui.units import bytes_text, counted, local_text
 
-_MOST_VALUE_CELLS = 60
+_MAX_VALUE_CELLS = 60
 HEADINGS = ("REVISION", "KEY", "CREATED", "OPERATION", "SIZE", "VALUE")
 
 
 @command()
 @click.argument("bucket")
-@functools.partial(bucket_options, of_keys=True)
+@functools.partial(bucket_options, is_key_value=True)
 @change_flags
 @connection_options
 def add(connection: Connection, bucket: str, options: BucketOptions, **flags: Any) -> None:
@@ -137,7 +136,10 @@ def create(
 
 
 def _read_value(value: str | None, file: str | None) -> bytes:
-    """Return what `read_payload` returns; an empty stdin is named, as it may be a mistake."""
+    """Return the value: `value`, or the content of `file` or stdin.
+
+    Prints a note to stderr if stdin is empty, because that may be a mistake.
+    """
     content = read_payload(value, file)
     if not content and value is None and file in (None, "-"):
         print_stderr("stdin was empty: the value has 0 bytes")
@@ -147,7 +149,7 @@ def _read_value(value: str | None, file: str | None) -> bytes:
 def _check_ttl(text: str) -> None:
     try:
         if text != "never":
-            ttl_s_of(text)
+            parse_ttl_s(text)
     except ValueError as error:
         raise UsageError(f"--ttl: {error}") from error
 
@@ -176,11 +178,11 @@ def _change_key(connection: Connection, key_change: KeyChange, flags: dict[str, 
     async def work(writer: Writer, confirmed_name: str | None) -> ChangeResult:
         return await change_key(writer, replace(key_change, confirmed=confirmed_name))
 
-    print_changed(write_confirmed(connection, flags, work), flags["as_json"])
+    print_change_result(write_confirmed(connection, flags, work), flags["as_json"])
 
 
 @command()
-@click.argument("bucket", required=False, shell_complete=bucket_names)
+@click.argument("bucket", required=False, shell_complete=complete_buckets)
 @json_flag
 @connection_options
 def ls(connection: Connection, bucket: str | None, as_json: bool, **_flags: Any) -> None:
@@ -250,7 +252,7 @@ def get(
     if entry.operation != "PUT" and revision is None:
         raise NotFound(f"{bucket} has no key {key}: it was deleted at revision {entry.revision}")
     if as_json:
-        print_object(entry)
+        print_entry(entry)
         return
     if entry.operation != "PUT":
         # It would look like an empty value.
@@ -273,35 +275,35 @@ def history(connection: Connection, bucket: str, key: str, as_json: bool, **_fla
         raise NotFound(f"{bucket} has no key {key}")
     if as_json:
         for entry in entries:
-            print_object(entry)
+            print_entry(entry)
         return
     print_rows(HEADINGS, [entry_row(entry) for entry in entries], text_columns_count=len(HEADINGS))
 
 
 @dataclass
 class _KeyWatch:
-    """A watch of keys, and its end condition."""
+    """Prints the changes of keys, until `max_values` are printed or none came for `quiet_s`."""
 
     bucket: str
     key_filter: str
-    most_values: int | None
+    max_values: int | None
     quiet_s: float | None
     as_json: bool
     printed_count: int = 0
 
     async def run(self, client: Client, policy: Any) -> None:
         with cancelled_by_signal("watching"):
-            wanted = self.bucket, self.key_filter, policy, self.quiet_s
-            async with watch(client, *wanted) as entries:
+            watch_arguments = self.bucket, self.key_filter, policy, self.quiet_s
+            async with watch(client, *watch_arguments) as entries:
                 click.echo(f"natstui: watching {self.bucket} {self.key_filter}", err=True)
-                while self.most_values is None or self.printed_count < self.most_values:
+                while self.max_values is None or self.printed_count < self.max_values:
                     entry = await anext(entries, None)
                     if entry is None:
                         return
                     self._print_entry(entry)
 
     def _print_entry(self, entry: Entry) -> None:
-        text = json.dumps(entry_object(entry)) if self.as_json else entry_line(entry)
+        text = json.dumps(entry_json(entry)) if self.as_json else entry_line(entry)
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
         self.printed_count += 1
@@ -342,7 +344,7 @@ def watch_keys(
     policy = "new" if flags["updates_only"] else "all" if flags["history"] else "last_per_subject"
     try:
         run_connected(
-            connection, lambda client: key_watch.run(client, policy), prints=True,
+            connection, lambda client: key_watch.run(client, policy), work_prints=True,
             on_link=losses.add,
         )  # fmt: skip
     except Interrupted:
@@ -353,7 +355,7 @@ def watch_keys(
     print_stderr(f"{counted(key_watch.printed_count, 'change')}{losses.end_text}")
 
 
-def entry_object(entry: Entry) -> dict[str, Any]:
+def entry_json(entry: Entry) -> dict[str, Any]:
     """Return the fields of a revision for JSON; `created_at_us` is UTC µs.
 
     `value` is null if the value is not UTF-8; `value_base64` always has its bytes.
@@ -372,9 +374,9 @@ def entry_object(entry: Entry) -> dict[str, Any]:
         return values | {"value": None}
 
 
-def print_object(entry: Entry) -> None:
+def print_entry(entry: Entry) -> None:
     """Print a revision as one line of JSON."""
-    click.echo(clean_json(json.dumps(entry_object(entry))))
+    click.echo(clean_json(json.dumps(entry_json(entry))))
 
 
 def entry_row(entry: Entry) -> tuple[str, ...]:
@@ -382,7 +384,7 @@ def entry_row(entry: Entry) -> tuple[str, ...]:
     text = entry.value.decode("utf-8", "backslashreplace")
     size = bytes_text(len(entry.value)) if entry.operation == "PUT" else ""
     time_text = local_text(entry.created_at_us, "%Y-%m-%d %H:%M:%S")
-    value = cut(clean_line(text), _MOST_VALUE_CELLS)
+    value = cut_text(clean_line(text), _MAX_VALUE_CELLS)
     return str(entry.revision), entry.key, time_text, entry.operation, size, value
 
 

@@ -14,17 +14,16 @@ import click
 
 from natstui.clean import clean_json, clean_line
 from natstui.cli.backups import BytesLine, run_stoppable
-from natstui.cli.complete import stores as store_names
+from natstui.cli.complete import complete_object_stores
 from natstui.cli.connected import run_connected
 from natstui.cli.listing import print_streams
 from natstui.cli.manage.stream_changes import seal_change
 from natstui.cli.manage.writing import (
     change_flags,
-    print_changed,
+    print_change_result,
     write_confirmed,
 )
-from natstui.cli.options import as_json as json_flag
-from natstui.cli.options import connection_options
+from natstui.cli.options import connection_options, json_flag
 from natstui.cli.sections import command
 from natstui.cli.stores.options import (
     StoreGroup,
@@ -40,7 +39,7 @@ from natstui.cli.text_table import print_fields, print_rows
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
 from natstui.errors import RequestFailed, UsageError
-from natstui.files import file_name, open_given
+from natstui.files import file_name, open_user_file
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.configure import ChangeResult
@@ -52,11 +51,11 @@ from natstui.jetstream.managing.objects import (
     put_object,
 )
 from natstui.jetstream.messages.objects import (
-    CopiedObject,
     StoreContent,
     StoredObject,
+    WrittenObject,
     copy_object,
-    names_with_chunks,
+    find_names_with_chunks,
     read_object,
     read_store,
     save_object,
@@ -66,16 +65,16 @@ from natstui.jetstream.messages.unfinished_objects import (
     unfinished_text,
 )
 from natstui.model.assets.buckets import OBJECTS, BucketOptions, store_config
-from natstui.paths import user_path
+from natstui.paths import expand_user_path
 from natstui.units import bytes_text, count_text, counted, local_text
 
-_MOST_COMMANDS = 5
-_bucket_argument = click.argument("bucket", shell_complete=store_names)
+_MAX_COMMANDS = 5
+_bucket_argument = click.argument("bucket", shell_complete=complete_object_stores)
 
 
 @command()
 @click.argument("bucket")
-@functools.partial(bucket_options, of_keys=False)
+@functools.partial(bucket_options, is_key_value=False)
 @change_flags
 @connection_options
 def add(connection: Connection, bucket: str, options: BucketOptions, **flags: Any) -> None:
@@ -84,7 +83,7 @@ def add(connection: Connection, bucket: str, options: BucketOptions, **flags: An
 
 
 @command()
-@click.argument("bucket", required=False, shell_complete=store_names)
+@click.argument("bucket", required=False, shell_complete=complete_object_stores)
 @json_flag
 @connection_options
 def ls(connection: Connection, bucket: str | None, as_json: bool, **_flags: Any) -> None:
@@ -102,8 +101,8 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_flags: Any)
 def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> None:
     content = run_connected(connection, lambda client: read_store(client, bucket))
     objects = content.objects
-    _print_damaged(content.damaged)
-    _print_unfinished(bucket, content)
+    _print_damage(content.damaged)
+    _print_unfinished_uploads(bucket, content)
     if as_json:
         rows = [dataclasses.asdict(stored_object) for stored_object in objects]
         click.echo(clean_json(json.dumps(rows)))
@@ -114,7 +113,7 @@ def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> Non
         sys.exit(RequestFailed.exit_code)
 
 
-def _print_damaged(reasons: Mapping[str, str]) -> None:
+def _print_damage(reasons: Mapping[str, str]) -> None:
     """Print to stderr why some objects cannot be listed."""
     for reason in reasons.values():
         click.echo(clean_line(f"natstui: {reason}"), err=True)
@@ -141,17 +140,17 @@ def _print_table(objects: Sequence[StoredObject]) -> None:
     )
 
 
-def _print_unfinished(bucket: str, content: StoreContent) -> None:
+def _print_unfinished_uploads(bucket: str, content: StoreContent) -> None:
     """Print to stderr the remains of killed uploads, and how to delete them."""
     uploads, now_us = content.unfinished, content.server_at_us
     if not uploads:
         return
     click.echo(clean_line(f"natstui: {unfinished_text(uploads, now_us)}"), err=True)
     stale_uploads = [upload for upload in uploads if upload.may_run(now_us) is False]
-    for upload in stale_uploads[:_MOST_COMMANDS]:
+    for upload in stale_uploads[:_MAX_COMMANDS]:
         click.echo(clean_line(f"  {removal_command(bucket, upload)}"), err=True)
-    if len(stale_uploads) > _MOST_COMMANDS:
-        click.echo(f"  and {len(stale_uploads) - _MOST_COMMANDS:,} more", err=True)
+    if len(stale_uploads) > _MAX_COMMANDS:
+        click.echo(f"  and {len(stale_uploads) - _MAX_COMMANDS:,} more", err=True)
 
 
 @command()
@@ -167,13 +166,13 @@ def info(
     if name is None:
         reply, content = run_connected(connection, lambda client: _read_info(client, bucket))
         if content is not None:
-            _print_damaged(content.damaged)
-            _print_unfinished(bucket, content)
+            _print_damage(content.damaged)
+            _print_unfinished_uploads(bucket, content)
         if as_json:
             click.echo(clean_json(reply.decode()))
             return
-        info_json = json.loads(reply)
-        state, config = info_json["state"], info_json["config"]
+        stream_info = json.loads(reply)
+        state, config = stream_info["state"], stream_info["config"]
         sealed_text = "yes" if config.get("sealed") else "no"
         print_fields({"Bucket": bucket, "Size": bytes_text(state["bytes"]), "Sealed": sealed_text})
         return
@@ -199,7 +198,7 @@ async def _read_info(client: Client, bucket: str) -> tuple[bytes, StoreContent |
     try:
         return reply, await read_store(client, bucket)
     except RequestFailed as error:
-        # What the store is does not depend on its files.
+        # The store is shown even if its files cannot be read.
         text = f"natstui: whether uploads were left unfinished is unknown: {error}"
         click.echo(clean_line(text), err=True)
         return reply, None
@@ -237,7 +236,7 @@ def put(
             return await put_object(
                 writer, confirmed_change, source,
                 functools.partial(line.show_bytes, object_change.name),
-                names_with_chunks,
+                find_names_with_chunks,
             )  # fmt: skip
 
     try:
@@ -247,7 +246,7 @@ def put(
         source.close()
     if file == "-" and (change_result.after or {}).get("size") == 0:
         print_stderr("stdin was empty: the file has 0 bytes")
-    print_changed(change_result, flags["as_json"])
+    print_change_result(change_result, flags["as_json"])
 
 
 def _open_source(file: str) -> BinaryIO:
@@ -255,7 +254,7 @@ def _open_source(file: str) -> BinaryIO:
     if file == "-":
         return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
     try:
-        return open_given(user_path(file))
+        return open_user_file(expand_user_path(file))
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
 
@@ -291,26 +290,26 @@ def get(
         if target is None:
             result = run_stoppable(
                 connection, True, "getting",
-                lambda writer: _copy_to(
+                lambda writer: _write_object(
                     writer.client, bucket, name, sys.stdout.buffer, line, verify
                 ),
             )  # fmt: skip
-            if result.wrong:
+            if result.problem:
                 click.echo(
-                    clean_line(f"natstui: {result.stored.name} {result.wrong}"),
+                    clean_line(f"natstui: {result.stored.name} {result.problem}"),
                     err=True,
                 )
             return
         result = run_stoppable(
             connection, True, "getting",
-            lambda writer: _save_to(writer.client, bucket, name, target, line, force, verify),
+            lambda writer: _save_object(writer.client, bucket, name, target, line, force, verify),
         )  # fmt: skip
     finally:
         line.clear()
     if as_json:
         fields = {**dataclasses.asdict(result.stored), "file": str(target),
                   "written_bytes": result.size_bytes,
-                  "wrong": result.wrong or None}  # fmt: skip
+                  "wrong": result.problem or None}  # fmt: skip
         click.echo(clean_json(json.dumps(fields)))
         return
     size = f"{bytes_text(result.size_bytes)}, {counted(result.stored.chunks_count, 'chunk')}"
@@ -318,27 +317,29 @@ def get(
 
 
 def _target_path(name: str, output: str | None) -> Path | None:
-    """Return the file to write, None for stdout; raises UsageError without a valid name."""
+    """Return the file to write, None for stdout; raises UsageError if `name` is no valid file
+    name.
+    """
     if output == "-":
         return None
     if output is not None:
-        return user_path(output)
+        return expand_user_path(output)
     local_name = Path(name).name
     if not local_name or file_name(local_name) != local_name:
         raise UsageError(f"{name!r} is not a usable file name here: use --output FILE")
     return Path(local_name)
 
 
-async def _copy_to(
+async def _write_object(
     client: Client, bucket: str, name: str, file: BinaryIO, line: BytesLine, verify: bool
-) -> CopiedObject:
+) -> WrittenObject:
     stored_object = await read_object(client, bucket, name)
     return await copy_object(
         client, stored_object, file, _progress_callback(line, stored_object), verify=verify
     )
 
 
-async def _save_to(
+async def _save_object(
     client: Client,
     bucket: str,
     name: str,
@@ -346,7 +347,7 @@ async def _save_to(
     line: BytesLine,
     overwrites: bool,
     verify: bool,
-) -> CopiedObject:
+) -> WrittenObject:
     stored_object = await read_object(client, bucket, name)
     return await save_object(
         client,
@@ -378,9 +379,9 @@ def rm(connection: Connection, bucket: str, name: str | None, **flags: Any) -> N
 
     async def work(writer: Writer, confirmed_name: str | None) -> ChangeResult:
         deletion = ObjectChange(bucket, name, confirmed=confirmed_name)
-        return await delete_object(writer, deletion, names_with_chunks)
+        return await delete_object(writer, deletion, find_names_with_chunks)
 
-    print_changed(write_confirmed(connection, flags, work), flags["as_json"])
+    print_change_result(write_confirmed(connection, flags, work), flags["as_json"])
 
 
 @command()
@@ -404,7 +405,7 @@ def link(connection: Connection, bucket: str, name: str, target: str, **flags: A
             writer, dataclasses.replace(object_change, confirmed=confirmed_name), link_target
         )
 
-    print_changed(write_confirmed(connection, flags, work), flags["as_json"])
+    print_change_result(write_confirmed(connection, flags, work), flags["as_json"])
 
 
 @command()

@@ -12,23 +12,23 @@ from typing import Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.complete import buckets, keys
+from natstui.cli.complete import complete_buckets, complete_keys
 from natstui.cli.manage.writing import (
     WriterSession,
-    apply_previewed,
+    apply_previewed_change,
     confirm_preview,
-    print_changed,
+    print_change_result,
     refuse_read_only,
 )
 from natstui.cli.sections import Group
 from natstui.cli.text_table import stdout_width, table, text_column
 from natstui.config import Connection
-from natstui.errors import NatstuiError, NotFound, Refused, UsageError
+from natstui.errors import ActionRefused, NatstuiError, NotFound, UsageError
 from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.managing.configure import read_config
 from natstui.model.assets.buckets import (
     KV,
-    MOST_HISTORY,
+    MAX_HISTORY,
     OBJECTS,
     BucketOptions,
     is_bucket,
@@ -41,21 +41,21 @@ from natstui.model.columns.buckets import BUCKET_COLUMNS, BucketRow
 from natstui.model.records.managing import Change
 from natstui.units import parse_bytes, parse_duration_ns
 
-bucket_argument = click.argument("bucket", shell_complete=buckets)
+bucket_argument = click.argument("bucket", shell_complete=complete_buckets)
 """The argument BUCKET of a command about keys."""
-key_argument = click.argument("key", shell_complete=keys)
+key_argument = click.argument("key", shell_complete=complete_keys)
 """The argument KEY of a command about a key of BUCKET."""
 
 
 def parse_bucket(name: str) -> str:
-    """Return the name of a bucket or store unchanged; raises UsageError for an invalid one."""
+    """Return the name of a bucket or store unchanged; raises UsageError for an invalid name."""
     if not is_bucket(name):
         raise UsageError(f"{name!r} is not a valid bucket name: use letters, digits, - and _")
     return name
 
 
 def parse_key(key: str) -> str:
-    """Return a key unchanged; raises UsageError for an invalid one, and for a wildcard."""
+    """Return a key unchanged; raises UsageError for an invalid key, and for a wildcard."""
     if not is_stored_key(key):
         raise UsageError(
             f"{key!r} is not a valid key: it has a space, a wildcard or an empty token"
@@ -64,7 +64,7 @@ def parse_key(key: str) -> str:
 
 
 def parse_key_filter(text: str) -> str:
-    """Return a key or a pattern with * and > unchanged; raises UsageError for an invalid one."""
+    """Return a key or a pattern with * and > unchanged; raises UsageError for an invalid text."""
     if not is_key_filter(text):
         raise UsageError(f"{text!r} is neither a key nor a pattern with * and >")
     return text
@@ -84,15 +84,15 @@ def _parse_duration_ns(text: str | None, option: str) -> int:
         raise UsageError(f"{option}: {error}") from error
 
 
-def bucket_options(command: Callable[..., Any], *, of_keys: bool) -> Callable[..., Any]:
+def bucket_options(command: Callable[..., Any], *, is_key_value: bool) -> Callable[..., Any]:
     """Add the options of a new bucket or store to a command.
 
-    The command gets them as `options: BucketOptions`; an invalid one raises UsageError. `of_keys`:
-    of a key-value bucket, which has more options than an object store.
+    The command gets them as `options: BucketOptions`; an invalid option raises UsageError.
+    `is_key_value`: the options of a key-value bucket, which has more than an object store.
     """
 
     @functools.wraps(command)
-    def with_options(**flags: Any) -> Any:
+    def run_with_options(**flags: Any) -> Any:
         options = BucketOptions(
             flags.pop("description"),
             flags.pop("history", 1),
@@ -106,15 +106,15 @@ def bucket_options(command: Callable[..., Any], *, of_keys: bool) -> Callable[..
         )
         return command(options=options, **flags)
 
-    decorated_command: Callable[..., Any] = with_options
-    for option in reversed([*(_KEY_OPTIONS if of_keys else ()), *_COMMON_OPTIONS]):
+    decorated_command: Callable[..., Any] = run_with_options
+    for option in reversed([*(_KEY_OPTIONS if is_key_value else ()), *_COMMON_OPTIONS]):
         decorated_command = option(decorated_command)
     return decorated_command
 
 
 _KEY_OPTIONS = (
     click.option(
-        "--history", type=click.IntRange(1, MOST_HISTORY), default=1,
+        "--history", type=click.IntRange(1, MAX_HISTORY), default=1,
         help="Number of values kept per key; with 1, an overwritten value cannot be restored.",
     ),
     click.option("--max-value-size", metavar="SIZE", help="Of one value."),
@@ -136,8 +136,8 @@ def print_buckets(rows: Iterable[Mapping[str, Any]], column_keys: Sequence[str])
 
     `rows` are STREAM.INFO of their streams, `column_keys` are keys of columns in `BUCKET_COLUMNS`.
     """
-    by_key = {column.key: column for column in BUCKET_COLUMNS}
-    columns = [by_key[key] for key in column_keys]
+    column_by_key = {column.key: column for column in BUCKET_COLUMNS}
+    columns = [column_by_key[key] for key in column_keys]
     buckets = [
         BucketRow(
             row["config"],
@@ -157,20 +157,21 @@ def print_buckets(rows: Iterable[Mapping[str, Any]], column_keys: Sequence[str])
 def create_bucket(connection: Connection, config: Config, flags: dict[str, Any]) -> None:
     """Create the stream of a bucket or store after confirmation, and print the result.
 
-    `flags` are those of `change_flags`. Raises Refused if it is not confirmed or read-only,
-    ConnectionFailed, RequestFailed.
+    `flags` are those of `change_flags`. Raises ActionRefused if the change is not confirmed or the
+    connection is read-only, ConnectionFailed, RequestFailed.
     """
     change = Change(0, "create_stream", str(config["name"]), None, json.dumps(config))
     refuse_read_only(connection, flags["read_only"])
     with WriterSession(connection) as session:
-        _change(session, change, flags)
+        _confirm_and_change(session, change, flags)
 
 
 def delete_bucket(connection: Connection, prefix: str, bucket: str, flags: dict[str, Any]) -> None:
     """Delete a bucket or store after confirmation, and print the result.
 
-    `prefix` is that of its stream, `flags` are those of `change_flags`. Raises NotFound without
-    it, Refused if it is not confirmed, read-only or no bucket, ConnectionFailed, RequestFailed.
+    `prefix` is that of its stream, `flags` are those of `change_flags`. Raises NotFound if it does
+    not exist, ActionRefused if the change is not confirmed, the connection is read-only or the
+    stream is no bucket, ConnectionFailed, RequestFailed.
     """
     change = Change(0, "delete_stream", f"{prefix}{bucket}")
     change_bucket(connection, prefix, bucket, flags, lambda _config: change)
@@ -181,13 +182,14 @@ def change_bucket(
     prefix: str,
     bucket: str,
     flags: dict[str, Any],
-    change_of: Callable[[Config], Change],
+    create_change: Callable[[Config], Change],
 ) -> None:
     """Change a bucket or store after confirmation, and print the result.
 
-    `prefix` is that of its stream, `flags` are those of `change_flags`. `change_of` returns the
-    change by the current configuration of the stream. Raises NotFound without it, Refused if it is
-    not confirmed, read-only or no bucket, ConnectionFailed, RequestFailed.
+    `prefix` is that of its stream, `flags` are those of `change_flags`. `create_change` returns
+    the change for the current configuration of the stream. Raises NotFound if it does not exist,
+    ActionRefused if the change is not confirmed, the connection is read-only or the stream is no
+    bucket, ConnectionFailed, RequestFailed.
     """
     bucket_text, stream = f"{_STORE_KINDS[prefix]} {bucket}", f"{prefix}{bucket}"
     refuse_read_only(connection, flags["read_only"])
@@ -197,24 +199,26 @@ def change_bucket(
         except NotFound as error:
             raise NotFound(f"there is no {bucket_text}", err_code=error.err_code) from error
         _check_bucket_stream(config)
-        _change(session, change_of(config), flags)
+        _confirm_and_change(session, create_change(config), flags)
 
 
-def _change(session: WriterSession, change: Change, flags: dict[str, Any]) -> None:
+def _confirm_and_change(session: WriterSession, change: Change, flags: dict[str, Any]) -> None:
     """Change the stream of a bucket or store after confirmation, and print the result."""
     bucket = change.stream.partition("_")[2]
     preview_shown = session.run(lambda writer: preview(writer, change))
     confirmation = replace(
-        preview_shown, name=bucket, question=_without_stream_names(preview_shown.question)
+        preview_shown, name=bucket, question=_replace_stream_names(preview_shown.question)
     )
     # Scripts may name the stream: it is what the NATS CLI lists.
     confirm = bucket if flags["confirm"] == change.stream else flags["confirm"]
     typed_name = confirm_preview(session.connection, confirmation, {**flags, "confirm": confirm})
     if typed_name not in (None, bucket):
-        raise Refused(f"not confirmed: {typed_name!r} is not {bucket!r}: nothing was changed")
-    change_result = apply_previewed(session, change, preview_shown, change.stream)
-    print_changed(
-        replace(change_result, text=_without_stream_names(change_result.text)), flags["as_json"]
+        raise ActionRefused(
+            f"not confirmed: {typed_name!r} is not {bucket!r}: nothing was changed"
+        )
+    change_result = apply_previewed_change(session, change, preview_shown, change.stream)
+    print_change_result(
+        replace(change_result, text=_replace_stream_names(change_result.text)), flags["as_json"]
     )
 
 
@@ -224,8 +228,8 @@ _STREAM_PATTERN = re.compile(rf"\bstream ({KV}|{OBJECTS})(?=[\w-])")
 _NO_STREAM_PATTERN = re.compile(rf"STREAM\.\w+\.({KV}|{OBJECTS})([\w-]+): stream not found.*")
 
 
-def _without_stream_names(text: str) -> str:
-    """Return a sentence about the stream of a bucket or store as one about that itself."""
+def _replace_stream_names(text: str) -> str:
+    """Return a sentence that names the bucket or store instead of its stream."""
     text = _NO_STREAM_PATTERN.sub(
         lambda match: f"there is no {_STORE_KINDS[match[1]]} {match[2]}", text
     )
@@ -242,15 +246,15 @@ class StoreGroup(Group):
         try:
             return super().invoke(ctx)
         except NatstuiError as error:
-            error.args = (_without_stream_names(str(error)),)
+            error.args = (_replace_stream_names(str(error)),)
             raise
 
 
 def _check_bucket_stream(config: Config) -> None:
-    """Raise Refused for a stream with the name of a bucket that is none."""
+    """Raise ActionRefused for a stream that has the name of a bucket, but is none."""
     if not is_bucket_stream(config):
         subjects = ", ".join(strings_at(config, "subjects")) or "no subjects"
-        raise Refused(
+        raise ActionRefused(
             f"{config['name']} is a stream and no bucket: its subjects are "
             f"{clean_line(subjects)}; `natstui stream` changes it"
         )

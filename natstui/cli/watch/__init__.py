@@ -1,5 +1,5 @@
 """`natstui watch`: rows of the state as JSON lines or as tables.
 
-A new field belongs into the file of its row: `streams`, `consumers`, `server` or `happened`.
-`root` names the command.
+The fields of streams and consumers are columns of `model.columns`; the fields of other rows are in
+`server` and `events`. The command is registered in `cli.root`.
 """

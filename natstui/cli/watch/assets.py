@@ -38,7 +38,7 @@ _SHRINKING_COLUMNS = frozenset(("name", "stream", "subjects", "leader"))
 
 
 def stream_rows(state: State, rows: Sequence[int] | None = None) -> Iterator[StreamRow]:
-    """Yield the streams at the indexes `rows` of the state, None: all, ordered by name."""
+    """Yield the streams at the indexes `rows` of the state, ordered by name; None: all streams."""
     view = StreamView(state)
     names = view.columns.name
     for row in sorted(view.rows() if rows is None else rows, key=names.__getitem__):
@@ -46,7 +46,9 @@ def stream_rows(state: State, rows: Sequence[int] | None = None) -> Iterator[Str
 
 
 def consumer_rows(state: State, rows: Sequence[int] | None = None) -> Iterator[ConsumerRow]:
-    """Yield the consumers at the indexes `rows` of the state, None: all, by stream and name."""
+    """Yield the consumers at the indexes `rows` of the state, ordered by stream and name; None:
+    all consumers.
+    """
     view = ConsumerView(state)
     names = list(zip(view.columns.stream, view.columns.name, strict=True))
     for row in sorted(view.rows() if rows is None else rows, key=names.__getitem__):
@@ -86,15 +88,15 @@ def asset_values(row: StreamRow | ConsumerRow) -> dict[str, object]:
 
 def stream_table(rows: Sequence[StreamRow], width_cells: int | None) -> list[str]:
     """Return the lines of a table of streams; `width_cells` is as of `text_table.table`."""
-    return _table(STREAM_COLUMNS, _STREAM_DROP_ORDERS, "kind", rows, width_cells)
+    return _format_table(STREAM_COLUMNS, _STREAM_DROP_ORDERS, "kind", rows, width_cells)
 
 
 def consumer_table(rows: Sequence[ConsumerRow], width_cells: int | None) -> list[str]:
     """Return the lines of a table of consumers; `width_cells` is as of `text_table.table`."""
-    return _table(CONSUMER_COLUMNS, _CONSUMER_DROP_ORDERS, "status", rows, width_cells)
+    return _format_table(CONSUMER_COLUMNS, _CONSUMER_DROP_ORDERS, "status", rows, width_cells)
 
 
-def _table(
+def _format_table(
     columns: Sequence[Column[R]],
     drop_orders: Mapping[str, int],
     marked_key: str,
@@ -102,17 +104,17 @@ def _table(
     width_cells: int | None,
 ) -> list[str]:
     """Return the lines of a table; stale rows are marked in the column of `marked_key`."""
-    by_key: Mapping[str, Column[R]] = {column.key: column for column in columns}
+    column_by_key: Mapping[str, Column[R]] = {column.key: column for column in columns}
 
     def text(key: str, row: R) -> str:
         mark = " (stale)" if key == marked_key and row.is_stale else ""
-        return by_key[key].text(row) + mark
+        return column_by_key[key].text(row) + mark
 
     def shown_column(key: str, drop_order: int) -> Any:
-        column = text_column(by_key[key], drop_order, shrinks=key in _SHRINKING_COLUMNS)
+        column = text_column(column_by_key[key], drop_order, shrinks=key in _SHRINKING_COLUMNS)
         if key != "status":
             return column
-        levels = {text(key, row): by_key[key].level(row) for row in rows}
+        levels = {text(key, row): column_by_key[key].level(row) for row in rows}
         colours = {text: COLOURS[level] for text, level in levels.items() if level in COLOURS}
         return replace(column, colours=colours)
 

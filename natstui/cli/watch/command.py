@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from natstui.cli.options import ConnectionFlags, interval_seconds, watching_flags
+from natstui.cli.options import ConnectionFlags, parse_interval_seconds, several_accounts_flags
 from natstui.cli.sections import command
 from natstui.errors import Interrupted, UsageError
 
@@ -55,7 +55,7 @@ def _print_schema(context: click.Context, _option: click.Parameter, is_requested
     hidden=True,
     help="End when stdin is closed, as a child of another program.",
 )
-@watching_flags
+@several_accounts_flags
 def watch(
     flags: ConnectionFlags,
     until_stdin_ends: bool,
@@ -76,12 +76,15 @@ def watch(
         threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
     if once and metrics is not None:
         raise UsageError("--metrics serves for as long as one watches: leave --once out")
-    if flags.are_several:
-        _watch_several(flags, once=once, as_json=as_json, interval=interval, metrics=metrics)
+    if flags.names_several_systems:
+        _watch_several_systems(
+            flags, once=once, as_json=as_json, interval=interval, metrics=metrics
+        )
     settings, connection = flags.resolve()
     write = _write_json if as_json else _write_text
     _run_and_exit(
-        lambda: _watch_one(settings, connection, write, interval, metrics, once=once), once=once
+        lambda: _watch_single_system(settings, connection, write, interval, metrics, once=once),
+        once=once,
     )
 
 
@@ -92,7 +95,7 @@ def _end_with_stdin() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _watch_one(
+def _watch_single_system(
     settings: Settings,
     connection: Connection,
     write: Callable[[Iterable[Row]], None],
@@ -107,7 +110,7 @@ def _watch_one(
     from natstui.cli.watch.run import Collector, watch_once, watch_until_cancelled
 
     monitor = settings.monitor
-    interval_s = interval_seconds(interval) if interval else monitor.interval_s
+    interval_s = parse_interval_seconds(interval) if interval else monitor.interval_s
     if once:
         asyncio.run(watch_once(connection, interval_s, write))
         return
@@ -128,29 +131,29 @@ async def _run_until_signal(watch_work: Coroutine[None, None, None]) -> None:
         await watch_work
 
 
-def _watch_several(
+def _watch_several_systems(
     flags: ConnectionFlags, *, once: bool, as_json: bool, interval: str | None, metrics: str | None
 ) -> NoReturn:
-    """Watch several systems until they are left, and exit."""
+    """Watch several systems until a signal, or once, and exit."""
     import asyncio
 
-    from natstui.cli.watch.several import WatchedSystem, watch_several
+    from natstui.cli.watch.run import WatchedSystem, watch_several_systems
 
-    systems = [WatchedSystem(name, flags.naming_flag) for name in flags.each()]
+    systems = [WatchedSystem(name, flags.system_flag) for name in flags.flags_by_system()]
     if metrics is not None:
         raise UsageError("--metrics serves one system: leave it out to watch several")
     if not as_json:
         raise UsageError("with several systems, add --json")
     arguments = [*(["--once"] if once else []), *(["--interval", interval] if interval else [])]
     if interval is not None:
-        interval_seconds(interval)
+        parse_interval_seconds(interval)
     arguments += _shared_arguments(flags)
     exit_code = 0
 
     def work() -> None:
         nonlocal exit_code
         exit_code = asyncio.run(
-            watch_several(systems, arguments, _write, _print_stderr, is_once=once)
+            watch_several_systems(systems, arguments, _write, _print_stderr, is_once=once)
         )
 
     _run_and_exit(work, once=once)
@@ -158,8 +161,10 @@ def _watch_several(
 
 
 def _shared_arguments(flags: ConnectionFlags) -> list[str]:
-    """Return the flags for every process; an address is passed where no other user can read it."""
-    if flags.naming_flag != "account":
+    """Return the flags for the process of each system; passes an address in the environment, where
+    no other user can read it.
+    """
+    if flags.system_flag != "account":
         return ["--config", flags.config] if flags.config else []
     if flags.server is not None:
         os.environ["NATSTUI_CONNECTION_SERVER"] = flags.server

@@ -11,20 +11,20 @@ from typing import get_args
 import msgspec
 
 from natstui.clean import clean_line
-from natstui.cli.text_table import hanging
+from natstui.cli.text_table import wrap_hanging
 from natstui.cli.watch.assets import (
     ASSET_COLUMNS,
     asset_values,
     consumer_table,
     stream_table,
 )
-from natstui.cli.watch.happened import (
+from natstui.cli.watch.events import (
     AdvisoryRow,
     RemovedRow,
     RestoredRow,
     SystemRow,
     UnavailableRow,
-    happened_sentence,
+    event_sentence,
 )
 from natstui.cli.watch.server import AccountRow, ServerRow, account_sentence, server_sentence
 from natstui.model.columns.column import json_fields
@@ -46,11 +46,13 @@ Row = (
     | RestoredRow
     | AdvisoryRow
 )
-_SYSTEM = "Context or profile of this object if several are watched, otherwise absent."
+_SYSTEM_HELP = "Context or profile of this object if several are watched, otherwise absent."
 
 
 def json_line(row: Row | SystemRow) -> str:
-    """Return a row as one line of JSON in printable ASCII: no name can control a terminal."""
+    """Return a row as one line of JSON in printable ASCII, so that no name can control a
+    terminal.
+    """
     values = asset_values(row) if isinstance(row, StreamRow | ConsumerRow) else row
     line = msgspec.json.encode(values)
     if line.isascii() and b"\x7f" not in line:
@@ -62,17 +64,19 @@ def json_line(row: Row | SystemRow) -> str:
 
 
 def schema_text() -> str:
-    """Return the JSON Schema of all kinds of lines as indented JSON; it explains every field."""
+    """Return the JSON Schema of all kinds of lines as indented JSON, with the meaning of each
+    field.
+    """
     rows = (*get_args(Row), SystemRow)
-    kinds = [_struct(cls) if cls in ASSET_COLUMNS else cls for cls in rows]
+    kinds = [_json_struct(cls) if cls in ASSET_COLUMNS else cls for cls in rows]
     _, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     for cls in (*rows, Peer, Upstream):
         properties = components[cls.__name__]["properties"]
-        for name, meaning in _meanings(cls).items():
+        for name, meaning in _field_meanings(cls).items():
             properties[name]["description"] = meaning
     for cls in kinds:
         properties = components[cls.__name__]["properties"]
-        properties.setdefault("system", {"type": "string", "description": _SYSTEM})
+        properties.setdefault("system", {"type": "string", "description": _SYSTEM_HELP})
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Lines of `natstui watch --json`, schema {SCHEMA}",
@@ -82,22 +86,24 @@ def schema_text() -> str:
     return json.dumps(document, indent=2)
 
 
-def _struct(row: type) -> type:
-    """Return the JSON type of a stream or consumer."""
+def _json_struct(row: type) -> type:
+    """Return the JSON type of the row of a stream or consumer."""
     fields = [(field.name, field.type) for field in json_fields(ASSET_COLUMNS[row])]
     return msgspec.defstruct(row.__name__, fields, namespace={"__doc__": row.__doc__})
 
 
-def _meanings(cls: type) -> dict[str, str]:
-    """Return field → the help of its column, or its docstring."""
+def _field_meanings(cls: type) -> dict[str, str]:
+    """Return the meaning of each field of a row: the help of its column, or the docstring of the
+    field.
+    """
     if cls in ASSET_COLUMNS:
         return {field.name: field.help for field in json_fields(ASSET_COLUMNS[cls]) if field.help}
     body = ast.parse(inspect.getsource(cls)).body[0]
     assert isinstance(body, ast.ClassDef)
     meanings: dict[str, str] = {}
-    for field, below in zip(body.body, body.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
-            meanings[ast.unparse(field.target)] = str(ast.literal_eval(below.value))
+    for field, next_statement in zip(body.body, body.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(next_statement, ast.Expr):
+            meanings[ast.unparse(field.target)] = str(ast.literal_eval(next_statement.value))
     return meanings
 
 
@@ -122,9 +128,9 @@ def text_lines(rows: Iterable[Row], width_cells: int | None) -> list[str]:
             case AccountRow():
                 sentence = account_sentence(row)
             case _:
-                sentence = happened_sentence(row)
+                sentence = event_sentence(row)
         time_text = local_text(row.at_us)
-        sentence_text = hanging(
+        sentence_text = wrap_hanging(
             f"{time_text} {clean_line(sentence)}", width_cells, len(time_text) + 1
         )
         lines += sentence_text.splitlines()

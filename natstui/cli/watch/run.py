@@ -1,13 +1,25 @@
-"""The engine's parts without a viewer: connect, poll, subscribe, fold, and write rows."""
+"""Runs `natstui watch`: the engine's parts without a viewer, or a process per system.
+
+One system is watched in this process: it connects, polls, subscribes, and writes rows. Several
+systems have a process each, whose lines are passed on, so that a hanging or failing process does
+not affect the others.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain
+from typing import Literal
 
+import msgspec
+
+from natstui.children import module_command
+from natstui.clean import clean_line
 from natstui.cli.watch.assets import (
     Freshness,
     consumer_freshness,
@@ -15,16 +27,18 @@ from natstui.cli.watch.assets import (
     stream_freshness,
     stream_rows,
 )
-from natstui.cli.watch.happened import happened_rows
-from natstui.cli.watch.lines import Row
+from natstui.cli.watch.events import SystemRow, create_event_rows
+from natstui.cli.watch.lines import Row, json_line
 from natstui.cli.watch.server import server_rows
 from natstui.config import Connection
-from natstui.engine.live import beside_polling, polling
-from natstui.errors import RequestFailed, ServerGone
+from natstui.decoding import decoder_of
+from natstui.engine.live import background_readers, make_poller
+from natstui.engine.stopping import stopped_by_signal
+from natstui.errors import ConnectionLost, RequestFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.polling.control import PollControl
-from natstui.model.findings.attention import preferred
-from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.attention import find_preferred_consumers
+from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.live.age import at_moment
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
@@ -33,48 +47,50 @@ from natstui.model.records.record import Record, Unavailable
 
 
 class Collector:
-    """A sink of records that folds them into a state, and queues rows of events."""
+    """A sink of records that applies them to a state, and queues rows of events."""
 
     def __init__(self) -> None:
         self.state = State()
         self.polls_count = 0
-        self.changed = asyncio.Event()
+        self.change_event = asyncio.Event()
         self._event_rows: list[Row] = []
         self._swept_streams: set[str] = set()
         self._is_listed = False
 
     def add(self, record: Record) -> None:
-        """Fold a record into `state`, and queue its events.
+        """Apply a record to `state`, and queue the rows of its events.
 
-        A poll, a failure of one, and a change of the connection set `changed`.
+        A poll, a failed poll, and a change of the connection set `change_event`.
         """
-        before, self.state = self.state, judged_after(self.state, record)
+        state_before, self.state = self.state, apply_and_evaluate(self.state, record)
         if isinstance(record, Snapshot):
             self.polls_count += 1
             self._is_listed = self._is_listed or record.streams_complete
             self._swept_streams.update(record.swept_streams)
             if record.consumers_complete:
                 self._swept_streams.update(self.state.streams.columns.name)
-        self._event_rows += happened_rows(before, record, self.state)
+        self._event_rows += create_event_rows(state_before, record, self.state)
         if isinstance(record, Snapshot | LinkChanged | Unavailable):
-            self.changed.set()
+            self.change_event.set()
 
-    def take_events(self) -> list[Row]:
-        """Return the rows of events since the last call, and clear `changed`."""
-        self.changed.clear()
+    def pop_events(self) -> list[Row]:
+        """Return the rows of events since the last call, and clear `change_event`."""
+        self.change_event.clear()
         event_rows, self._event_rows = self._event_rows, []
         return event_rows
 
     @property
-    def now(self) -> State:
-        """Return the state as old as it is now: rows become stale without polls too."""
+    def current_state(self) -> State:
+        """Return the state with the age of each row as of now: a row becomes stale without a poll,
+        too.
+        """
         if not self.polls_count:
             return self.state
         return at_moment(self.state, time.monotonic_ns() // 1000 - self.state.now_mono_us)
 
     @property
     def is_complete(self) -> bool:
-        """Return whether all streams are listed, and the consumers of each reachable one."""
+        """Return whether all streams are listed, and the consumers of each reachable stream."""
         columns = self.state.streams.columns
         counts = zip(columns.name, columns.consumers_count, strict=True)
         unreachable = self.state.unreachable_streams
@@ -111,11 +127,11 @@ class WrittenRows:
         self._streams: Freshness = {}
         self._consumers: Freshness = {}
 
-    def changed(self, state: State) -> tuple[list[int], list[int]]:
-        """Return the indexes of streams, and of consumers, with another sample or staleness than
-        written.
+    def update(self, state: State) -> tuple[list[int], list[int]]:
+        """Return the indexes of streams, and of consumers, whose sample or staleness is not that
+        which was written last.
 
-        Keeps the current ones as written.
+        Stores the current samples and staleness as written.
         """
         streams, consumers = stream_freshness(state), consumer_freshness(state)
         changed_rows = (
@@ -125,8 +141,8 @@ class WrittenRows:
                 if self._streams.get(key) != freshness
             ],
             [
-                r
-                for r, (key, freshness) in enumerate(consumers.items())
+                row
+                for row, (key, freshness) in enumerate(consumers.items())
                 if self._consumers.get(key) != freshness
             ],
         )
@@ -134,7 +150,7 @@ class WrittenRows:
         return changed_rows
 
 
-Write = Callable[[Iterable[Row]], None]
+WriteRows = Callable[[Iterable[Row]], None]
 
 _ONCE_REQUESTS_PER_S = 300
 _ONCE_INTERVAL_S = 1.0
@@ -143,31 +159,31 @@ _STALENESS_CHECK_S = 1.0
 """Interval of staleness checks without new records."""
 
 
-async def watch_once(connection: Connection, interval_s: float, write: Write) -> None:
+async def watch_once(connection: Connection, interval_s: float, write: WriteRows) -> None:
     """Write one complete set of rows with rates, and return.
 
     Polls twice, because a rate needs two polls, each `interval_s` or 1 s, whichever is shorter,
-    and with more requests than a monitor may send. Raises ConnectionFailed, ServerGone if the
+    and with more requests than a monitor may send. Raises ConnectionFailed, ConnectionLost if the
     connection is lost, and RequestFailed after writing if not everything could be read.
     """
     collector, control = Collector(), PollControl(min(interval_s, _ONCE_INTERVAL_S))
     client = await connect(connection, on_link=collector.add)
     try:
-        poll_work = polling(client, control, collector, _ONCE_REQUESTS_PER_S)
+        poll_work = make_poller(client, control, collector, _ONCE_REQUESTS_PER_S)
         await run_until_first_ends(poll_work, _wait_until_complete(collector, control))
-        write([*collector.take_events(), *all_rows(collector.state)])
+        write([*collector.pop_events(), *all_rows(collector.state)])
     finally:
         await client.close()
     if collector.problem is not None:
         raise RequestFailed(f"{collector.problem.what}: {collector.problem.reason}")
-    if (left_out := left_out_text(collector.state)) is not None:
-        raise RequestFailed(left_out)
+    if (text := unreachable_text(collector.state)) is not None:
+        raise RequestFailed(text)
 
 
-_MOST_NAMES = 10
+_MAX_NAMES = 10
 
 
-def left_out_text(state: State) -> str | None:
+def unreachable_text(state: State) -> str | None:
     """Return a sentence with the unreachable streams and consumers; None if there are none."""
     consumers = sorted(state.unreachable_consumers)
     names = [
@@ -176,15 +192,15 @@ def left_out_text(state: State) -> str | None:
     ]
     if not names:
         return None
-    more_count = len(names) - _MOST_NAMES
+    more_count = len(names) - _MAX_NAMES
     more_text = f" and {more_count:,} more" if more_count > 0 else ""
     return (
-        f"not everything could be read: not reachable: {', '.join(names[:_MOST_NAMES])}{more_text}"
+        f"not everything could be read: not reachable: {', '.join(names[:_MAX_NAMES])}{more_text}"
     )
 
 
 async def _wait_until_complete(collector: Collector, control: PollControl) -> None:
-    """Return when everything was read with rates, or cannot be."""
+    """Wait until everything was read twice, for rates, or until something cannot be read."""
     while True:
         await _wait_for_poll(collector)
         if collector.problem is not None:
@@ -192,59 +208,59 @@ async def _wait_until_complete(collector: Collector, control: PollControl) -> No
         if collector.is_complete:
             break
         control.poll_now()
-    request_lags(control, collector.state)
+    request_lag_samples(control, collector.state)
     await _wait_for_poll(collector)
 
 
 async def _wait_for_poll(collector: Collector) -> None:
-    """Wait for a poll or its failure; raises ServerGone when the connection is lost meanwhile."""
+    """Wait for a poll or its failure; raises ConnectionLost if the connection is lost."""
     polls_count = collector.polls_count
     while collector.polls_count == polls_count and collector.problem is None:
-        await collector.changed.wait()
-        collector.changed.clear()
+        await collector.change_event.wait()
+        collector.change_event.clear()
         link = collector.state.link
         if link is not None and link.state != "connected":
-            raise ServerGone(link.reason or "the connection was lost")
+            raise ConnectionLost(link.reason or "the connection was lost")
 
 
 async def watch_until_cancelled(
     connection: Connection,
     interval_s: float,
     requests_per_s: float | None,
-    write: Write,
+    write: WriteRows,
     only_new: bool,
     collector: Collector,
 ) -> None:
     """Poll each `interval_s`, and write the rows of each poll until cancelled.
 
-    `requests_per_s` is the limit of requests, None: no limit. With `only_new`, only rows with a
-    new sample or that became stale are written, else all rows. `collector` is a new one; its state
-    can be read at any time. Raises ConnectionFailed, and what `write` raises.
+    `requests_per_s` is the limit of requests, None: no limit. With `only_new`, writes only rows
+    that have a new sample or became stale. `collector` must be new; its state can be read at any
+    time. Raises ConnectionFailed, and what `write` raises.
     """
     control = PollControl(interval_s)
     client = await connect(connection, on_link=collector.add)
     try:
-        poll_work = polling(client, control, collector, requests_per_s)
+        poll_work = make_poller(client, control, collector, requests_per_s)
         write_work = _write_changes(collector, control, write, only_new)
         await run_until_first_ends(
-            poll_work, *beside_polling(client, collector, requests_per_s), write_work
+            poll_work, *background_readers(client, collector, requests_per_s), write_work
         )
     finally:
         await client.close()
 
 
 async def _write_changes(
-    collector: Collector, control: PollControl, write: Write, only_new: bool
+    collector: Collector, control: PollControl, write: WriteRows, only_new: bool
 ) -> None:
     written_rows, polls_count = WrittenRows(), 0
     while True:
         with suppress(TimeoutError):
             async with asyncio.timeout(_STALENESS_CHECK_S):
-                await collector.changed.wait()
-        event_rows, state = collector.take_events(), collector.now
+                await collector.change_event.wait()
+        event_rows, state = collector.pop_events(), collector.current_state
         has_polled, polls_count = collector.polls_count > polls_count, collector.polls_count
         if has_polled:
-            request_lags(control, state)
+            request_lag_samples(control, state)
         rows = _rows_to_write(state, written_rows, has_polled, only_new)
         # In a thread: neither many rows nor a reader that has stopped may block the connection.
         await asyncio.to_thread(write, chain(event_rows, rows))
@@ -253,8 +269,12 @@ async def _write_changes(
 def _rows_to_write(
     state: State, written_rows: WrittenRows, has_polled: bool, only_new: bool
 ) -> Iterator[Row]:
-    """Yield the rows to write after a poll, or after some time without one."""
-    streams, consumers = written_rows.changed(state)
+    """Yield the rows to write after a poll, or after an interval without a poll.
+
+    With `only_new` these are the rows that changed; otherwise all rows, if there was a poll or a
+    row became stale.
+    """
+    streams, consumers = written_rows.update(state)
     if only_new:
         if has_polled:
             yield from server_rows(state)
@@ -264,29 +284,197 @@ def _rows_to_write(
         yield from all_rows(state)
 
 
-def request_lags(control: PollControl, state: State) -> None:
+def request_lag_samples(control: PollControl, state: State) -> None:
     """Make the poller read the next message of 12 consumers with pending messages.
 
-    They are those with the oldest samples. Rows with a finding are preferred in every poll.
+    These are the consumers with the oldest samples. Also makes the poller prefer rows with a
+    finding.
     """
-    control.prefer(frozenset(preferred(state.findings)))
+    control.set_preferred(frozenset(find_preferred_consumers(state.findings)))
     columns = state.consumers.columns
-    lagging = sorted(
+    lagging_rows = sorted(
         (row for row, pending in enumerate(columns.pending_msgs) if pending),
         key=columns.sampled_mono_us.__getitem__,
     )
-    names = ((columns.stream[row], columns.name[row]) for row in lagging[:_LAG_CONSUMERS_COUNT])
-    control.look_at((), tuple(names))
+    names = (
+        (columns.stream[row], columns.name[row]) for row in lagging_rows[:_LAG_CONSUMERS_COUNT]
+    )
+    control.set_visible((), tuple(names))
 
 
 async def run_until_first_ends(*coroutines: Coroutine[None, None, None]) -> None:
     """Run coroutines until the first one ends, cancel the others, and raise its error, if any."""
     tasks = {asyncio.create_task(coroutine) for coroutine in coroutines}
     try:
-        finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in finished:
+        finished_tasks, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in finished_tasks:
             task.result()
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+
+
+_RESTART_DELAY_S = 2.0
+_END_TIMEOUT_S = 3.0
+_READ_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedSystem:
+    """One of several systems: its name, and the flag that selects it."""
+
+    name: str
+    flag: Literal["context", "profile", "account"]
+
+
+_WriteText = Callable[[str], None]
+
+
+async def watch_several_systems(
+    systems: Sequence[WatchedSystem],
+    arguments: Sequence[str],
+    write: _WriteText,
+    print_failure: _WriteText,
+    *,
+    is_once: bool,
+) -> int:
+    """Write the JSON lines of several systems, each with its name, until a signal; return the exit
+    code.
+
+    `arguments` are for the `natstui watch` of each system, which is restarted when it ends. With
+    `is_once`, returns when all processes have ended: `print_failure` gets a sentence for each
+    failure, and the exit code is that of the first failure. Raises what `write` raises.
+    """
+    stop_event = stopped_by_signal()
+    stop_task = asyncio.ensure_future(stop_event.wait())
+    follow_tasks = [
+        asyncio.ensure_future(_follow_system(watched_system, arguments, write, is_once=is_once))
+        for watched_system in systems
+    ]
+    try:
+        pending = {stop_task, *follow_tasks}
+        while pending != {stop_task}:
+            finished_tasks, pending = await asyncio.wait(
+                pending, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in finished_tasks:
+                # A reader that has closed the pipe ends it all.
+                task.result()
+            if stop_task in finished_tasks:
+                return 128 + stop_event.signal_number if is_once else 0
+        results = [follow_task.result() for follow_task in follow_tasks]
+    finally:
+        tasks = {stop_task, *follow_tasks}
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    for system, (code, message) in zip(systems, results, strict=True):
+        if code:
+            print_failure(f"{system.name}: {message or f'ended with exit code {code}'}")
+    return next((code for code, _ in results if code), 0)
+
+
+async def _follow_system(
+    system: WatchedSystem, arguments: Sequence[str], write: _WriteText, *, is_once: bool
+) -> tuple[int, str | None]:
+    """Write the lines of a system's process, and restart the process when it ends.
+
+    With `is_once`, returns its exit code and its last message instead.
+    """
+    while True:
+        process = await asyncio.create_subprocess_exec(
+            *module_command("natstui", "watch", "--json", "--until-stdin-ends", *arguments),
+            f"--{system.flag}",
+            system.name,
+            # Open for as long as we are: also one that writes nothing ends with us.
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            # Ctrl-C is for us: we end it.
+            start_new_session=True,
+        )
+        if not is_once:
+            write(_system_line(system, "started"))
+        code, message = await _copy_lines(system, process, write)
+        if is_once:
+            return code, message
+        write(_system_line(system, "ended", message, code))
+        await asyncio.sleep(_RESTART_DELAY_S)
+
+
+async def _copy_lines(
+    system: WatchedSystem, process: asyncio.subprocess.Process, write: _WriteText
+) -> tuple[int, str | None]:
+    """Write every line of a process until it ends; return its exit code and last message."""
+    assert process.stdout is not None and process.stderr is not None
+    message_task = asyncio.ensure_future(_read_last_message(process.stderr))
+    name_json = msgspec.json.encode(system.name).decode()
+    try:
+        async for line in _read_lines(process.stdout):
+            # Every line is an object with at least its schema and kind.
+            write(f'{{"system":{name_json},{line[1:].decode()}\n')
+        return await process.wait(), await message_task
+    finally:
+        message_task.cancel()
+        if process.returncode is None:
+            await _terminate(process)
+
+
+async def _terminate(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):
+        process.terminate()
+        try:
+            async with asyncio.timeout(_END_TIMEOUT_S):
+                await process.wait()
+        except TimeoutError:
+            # A stopped process does not receive SIGTERM.
+            process.kill()
+            await process.wait()
+
+
+async def _read_lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Yield the complete lines, of any length; leaves out an incomplete line of a killed
+    process.
+    """
+    parts: list[bytes] = []
+    while chunk := await reader.read(_READ_BYTES):
+        *complete_lines, rest_bytes = chunk.split(b"\n")
+        for line in complete_lines:
+            yield b"".join((*parts, line))
+            parts.clear()
+        parts.append(rest_bytes)
+
+
+async def _read_last_message(reader: asyncio.StreamReader) -> str | None:
+    last_line: deque[bytes] = deque(maxlen=1)
+    async for line in _read_lines(reader):
+        last_line.append(line)
+    if not last_line:
+        return None
+    try:
+        # With --json, a command prints its error as JSON.
+        message = decoder_of(_JsonError).decode(last_line[0]).error
+    except (msgspec.DecodeError, RecursionError):
+        message = last_line[0].decode(errors="replace").removeprefix("natstui: ")
+    return clean_line(message) or None
+
+
+class _JsonError(msgspec.Struct):
+    error: str
+
+
+def _system_line(
+    system: WatchedSystem,
+    state: Literal["started", "ended"],
+    reason: str | None = None,
+    exit_code: int | None = None,
+) -> str:
+    row = SystemRow(
+        system=system.name,
+        at_us=time.time_ns() // 1000,
+        state=state,
+        reason=reason,
+        exit_code=exit_code,
+    )
+    return json_line(row) + "\n"

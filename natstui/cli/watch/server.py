@@ -54,7 +54,9 @@ class ServerRow:
 
 
 def server_row(state: State) -> ServerRow | None:
-    """Return the row of the connection and its server; None before the first connecting."""
+    """Return the row of the connection and its server; None before the first attempt to
+    connect.
+    """
     link = state.link
     if link is None:
         return None
@@ -73,18 +75,18 @@ def server_row(state: State) -> ServerRow | None:
         "round_us": cost.round_us if cost else None,
         "oldest_row_us": oldest_row_us(state),
     }
-    return msgspec.convert({**_values(link), **computed_values}, ServerRow)
+    return msgspec.convert({**_field_values(link), **computed_values}, ServerRow)
 
 
 def server_sentence(row: ServerRow) -> str:
-    """Return the server as a sentence for people; not cleaned of control characters."""
+    """Return the server as a sentence, whose control characters are not replaced."""
     if row.link != "connected":
         return f"server: {row.link}: {row.reason}" if row.reason else f"server: {row.link}"
     parts = [f"server: {row.name or row.url} v{row.version or UNKNOWN}"]
     if row.cluster:
         parts.append(f"cluster {row.cluster}")
     if row.api_rtt_us is not None:
-        parts.append(f"answers in {row.api_rtt_us / 1000:.1f} ms")
+        parts.append(f"replies in {row.api_rtt_us / 1000:.1f} ms")
     if row.own_requests_per_s is not None:
         parts.append(f"we ask {row.own_requests_per_s:.1f}/s")
     if row.backoff_reason:
@@ -117,7 +119,7 @@ class AccountRow:
 
 
 def account_row(state: State) -> AccountRow | None:
-    """Return the row of the use and limits of the account; None if they are not known."""
+    """Return the row of the use and limits of the account; None before they were read."""
     if state.account is None:
         return None
     computed_values = {
@@ -125,42 +127,56 @@ def account_row(state: State) -> AccountRow | None:
         "at_us": state.now_at_us,
         "api_requests_per_s": _api_requests_per_s(state),
     }
-    return msgspec.convert({**_values(state.account), **computed_values}, AccountRow)
+    return msgspec.convert({**_field_values(state.account), **computed_values}, AccountRow)
 
 
 def _api_requests_per_s(state: State) -> float | None:
-    """Return the growth of the account's own counter between the two newest polls."""
+    """Return the API requests of the account per second, between the two newest polls; None if
+    unknown.
+    """
     counts = [(cost.mono_us, cost.api_requests_count) for cost in state.costs[-2:]]
     if len(counts) < 2 or counts[0][1] is None or counts[1][1] is None:
         return None
-    elapsed_us, grown_count = counts[1][0] - counts[0][0], counts[1][1] - counts[0][1]
-    return grown_count * 1e6 / elapsed_us if elapsed_us > 0 and grown_count >= 0 else None
+    elapsed_us, new_requests_count = counts[1][0] - counts[0][0], counts[1][1] - counts[0][1]
+    return (
+        new_requests_count * 1e6 / elapsed_us
+        if elapsed_us > 0 and new_requests_count >= 0
+        else None
+    )
 
 
 def account_sentence(row: AccountRow) -> str:
-    """Return the account as a sentence for people; not cleaned of control characters."""
+    """Return the account as a sentence, whose control characters are not replaced."""
     use_texts = (
-        _use(count_text(row.streams_count), "streams", row.max_streams_count, count_text),
-        _use(count_text(row.consumers_count), "consumers", row.max_consumers_count, count_text),
-        _use(bytes_text(row.storage_bytes), "on file", row.max_storage_bytes, bytes_text),
-        _use(bytes_text(row.memory_bytes), "in memory", row.max_memory_bytes, bytes_text),
+        _use_text(count_text(row.streams_count), "streams", row.max_streams_count, count_text),
+        _use_text(
+            count_text(row.consumers_count), "consumers", row.max_consumers_count, count_text
+        ),
+        _use_text(bytes_text(row.storage_bytes), "on file", row.max_storage_bytes, bytes_text),
+        _use_text(bytes_text(row.memory_bytes), "in memory", row.max_memory_bytes, bytes_text),
         f"API {counted(count_text(row.api_requests_count), 'request')}",
         counted(count_text(row.api_errors_count), "error"),
     )
     return f"account {row.name or UNKNOWN}: {', '.join(use_texts)}"
 
 
-def _use(used: str, limit_name: str, limit: int | None, text: Callable[[int], str]) -> str:
-    return f"{used} {limit_name}" if limit is None else f"{used} of {text(limit)} {limit_name}"
+def _use_text(
+    used_text: str, limit_name: str, limit: int | None, text: Callable[[int], str]
+) -> str:
+    return (
+        f"{used_text} {limit_name}"
+        if limit is None
+        else f"{used_text} of {text(limit)} {limit_name}"
+    )
 
 
 def server_rows(state: State) -> Iterator[ServerRow | AccountRow]:
-    """Yield the rows of the server and of the account that are known."""
+    """Yield the rows of the server and of the account, as far as they were read."""
     for row in (server_row(state), account_row(state)):
         if row is not None:
             yield row
 
 
-def _values(record: DataclassInstance) -> dict[str, object]:
-    """Return field → value."""
+def _field_values(record: DataclassInstance) -> dict[str, object]:
+    """Return the values of a dataclass by field."""
     return {field.name: getattr(record, field.name) for field in fields(record)}

@@ -1,4 +1,5 @@
 """One connection to NATS: opening, failure reasons, keeping it alive, reading and writing.
 
-Import `client.Client` to send requests and `writer.Writer` to change; imports `sockets` only.
+Import `client.Client` to send requests and `writer.Writer` to change; it imports no other folder
+of `jetstream`.
 """

@@ -1,4 +1,4 @@
-"""Checks a connection step by step, each step with its result."""
+"""Checks a connection step by step."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from natstui.clean import clean_line
 from natstui.config import Connection
 from natstui.config.servers import Address
 from natstui.errors import ConnectionFailed, NatstuiError, PermissionDenied, RequestFailed
-from natstui.jetstream.connection.client import Client, client_of
+from natstui.jetstream.connection.client import Client, make_client
 from natstui.jetstream.connection.nats_client import GuardedClient
-from natstui.jetstream.connection.opening import Plan, attempt, dispose, prepare
+from natstui.jetstream.connection.opening import ConnectPlan, connect_to, dispose, make_plan
 from natstui.model.assets.subjects import overlap
-from natstui.model.live.permissions import READING, may_publish
+from natstui.model.live.permissions import READ_VERBS, may_publish
 from natstui.model.servers.versions import version_problem
 
 _STEPS = ("address", "TCP", "greeting", "TLS", "authentication")
@@ -21,36 +21,36 @@ _STEPS_TLS_FIRST = ("address", "TCP", "TLS", "greeting", "authentication")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A step towards a usable JetStream."""
+class CheckStep:
+    """A checked step towards a usable JetStream, and its result."""
 
     place: str
     """`host:port` of the server."""
     name: str
     text: str
-    """The result, or why it failed."""
+    """The result of the step, or why it failed."""
     error: NatstuiError | None = None
-    """Why it failed; None if it passed."""
+    """The error of the step; None if it passed."""
 
 
-async def check(connection: Connection) -> AsyncIterator[Step]:
-    """Yield the steps to every address, then those of JetStream at the first that connects.
+async def check_connection(connection: Connection) -> AsyncIterator[CheckStep]:
+    """Yield the checked steps: to every address, then those of JetStream on the first that works.
 
-    Raises UsageError when our own files or addresses are wrong, before any step.
+    Raises UsageError before any step if a file or address of the settings is invalid.
     """
-    plan = prepare(connection)
+    plan = make_plan(connection)
     usable: list[tuple[GuardedClient, str]] = []
     for address in plan.addresses:
         nc, steps = await _connect(plan, address)
         for step in steps:
             yield step
         if nc is not None:
-            usable.append((nc, address.place))
+            usable.append((nc, address.host_port))
     for nc, _ in usable[1:]:
         await dispose(nc)
     if not usable:
         return
-    client = await client_of(connection, usable[0][0], None)
+    client = await make_client(connection, usable[0][0], None)
     try:
         async for step in _check_jetstream(client, usable[0][1]):
             yield step
@@ -58,64 +58,68 @@ async def check(connection: Connection) -> AsyncIterator[Step]:
         await client.close()
 
 
-async def _connect(plan: Plan, address: Address) -> tuple[GuardedClient | None, list[Step]]:
-    """Try one address; return the steps up to the one that failed."""
+async def _connect(
+    plan: ConnectPlan, address: Address
+) -> tuple[GuardedClient | None, list[CheckStep]]:
+    """Connect to one address; return the client, or None, and the steps up to a failed one."""
     steps = _STEPS_TLS_FIRST if plan.connection.tls_first else _STEPS
-    address_text = address.place
+    address_text = address.host_port
     try:
-        client = await attempt(plan, address)
+        client = await connect_to(plan, address)
     except ConnectionFailed as error:
         failed_step = error.step if error.step in steps else steps[-1]
         # What the server sent before the failure is not kept.
         results = {"address": address.host, "TCP": "connected"}
         passed_steps = [
-            Step(address_text, name, results.get(name, "passed"))
+            CheckStep(address_text, name, results.get(name, "passed"))
             for name in steps[: steps.index(failed_step)]
         ]
-        return None, [*passed_steps, Step(address_text, failed_step, error.reason, error)]
+        return None, [*passed_steps, CheckStep(address_text, failed_step, error.reason, error)]
     info = client.server_info
-    found = {
+    results = {
         "address": address.host,
         "TCP": "connected",
         "greeting": clean_line(f"{info.get('server_name')}, nats-server {info.get('version')}"),
         "TLS": client.encryption or "not encrypted",
         "authentication": "accepted",
     }
-    return client, [Step(address_text, name, found[name]) for name in steps]
+    return client, [CheckStep(address_text, name, results[name]) for name in steps]
 
 
-async def _check_jetstream(client: Client, address_text: str) -> AsyncIterator[Step]:
-    """Yield the steps for our account, JetStream, and our permissions."""
+async def _check_jetstream(client: Client, address_text: str) -> AsyncIterator[CheckStep]:
+    """Yield the steps of version, account, JetStream and permissions."""
     link = client.link
     unsupported = version_problem(link.server_version)
     if unsupported is not None:
         text = clean_line(unsupported)
-        yield Step(address_text, "version", text, ConnectionFailed(text))
+        yield CheckStep(address_text, "version", text, ConnectionFailed(text))
     user_text = f"user {link.user}" if link.user else "no user"
-    yield Step(address_text, "account", clean_line(f"{link.account or 'not known'}, {user_text}"))
+    yield CheckStep(
+        address_text, "account", clean_line(f"{link.account or 'not known'}, {user_text}")
+    )
     try:
         await client.request("INFO")
     except RequestFailed as error:
         reason = link.reason if link.jetstream is False and link.reason else str(error)
-        yield Step(address_text, "JetStream", reason, error)
+        yield CheckStep(address_text, "JetStream", reason, error)
         return
     domain = f", domain {link.domain}" if link.domain else ""
-    yield Step(address_text, "JetStream", clean_line(f"API level {link.api_level}{domain}"))
+    yield CheckStep(address_text, "JetStream", clean_line(f"API level {link.api_level}{domain}"))
     async for step in _check_permissions(client, address_text):
         yield step
 
 
-async def _check_permissions(client: Client, address_text: str) -> AsyncIterator[Step]:
+async def _check_permissions(client: Client, address_text: str) -> AsyncIterator[CheckStep]:
     try:
         permissions = await client.permissions()
     except RequestFailed as error:
-        yield Step(address_text, "permissions", f"not known: {error}")
+        yield CheckStep(address_text, "permissions", f"not known: {error}")
         return
-    subjects = [f"{client.prefix}.{verb}" for verb in READING]
+    subjects = [f"{client.prefix}.{verb}" for verb in READ_VERBS]
     denied_subjects = [subject for subject in subjects if not may_publish(permissions, subject)]
     for subject in denied_subjects:
         denial = PermissionDenied(subject)
-        yield Step(address_text, "permissions", str(denial), denial)
+        yield CheckStep(address_text, "permissions", str(denial), denial)
     # Denied for some streams or consumers only.
     denied_parts = [
         pattern
@@ -124,6 +128,6 @@ async def _check_permissions(client: Client, address_text: str) -> AsyncIterator
     ]
     for pattern in denied_parts:
         denial = PermissionDenied(pattern)
-        yield Step(address_text, "permissions", str(denial), denial)
+        yield CheckStep(address_text, "permissions", str(denial), denial)
     if not denied_subjects and not denied_parts:
-        yield Step(address_text, "permissions", "may read all streams and consumers")
+        yield CheckStep(address_text, "permissions", "may read all streams and consumers")

@@ -24,15 +24,15 @@ from natstui.jetstream.connection.link import (
     Link,
     OnDenied,
     OnLink,
-    identity_of,
+    make_identity,
 )
 from natstui.jetstream.connection.nats_client import GuardedClient, status_of, unsubscribe
 from natstui.jetstream.connection.opening import open_client
 from natstui.jetstream.connection.permissions import USER_INFO, UserInfo, read_user_info
 from natstui.jetstream.connection.replies import (
-    News,
+    EndlessListCheck,
     check_reply,
-    no_responders,
+    make_no_responders_error,
     read,
     read_page,
 )
@@ -45,40 +45,41 @@ T = TypeVar("T")
 OnMessage = Callable[[Msg], Awaitable[None]]
 
 _IDENTITY_S = 2.0
-_HANDED_OVER_S = 0.1
-_LONGEST_SUBJECTS = 4000
+_DELIVERY_S = 0.1
+"""Maximum time until a received message reaches its future."""
+_MAX_SUBJECTS_LENGTH = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TimedReply:
     """A raw JSON reply, with the times of request and reply."""
 
     data: bytes
-    asked_mono_us: int
+    requested_mono_us: int
     arrival: Arrival
 
 
 async def connect(connection: Connection, *, on_link: OnLink | None = None) -> Client:
-    """Connect, and stay connected until `close()`.
+    """Return a client that is connected, and reconnects until `close()`.
 
     `on_link` is called for every change of the link, the first connection included, with the
     watched account, which may be another than the user's. Takes at most `connect_timeout_s` plus 2
     s. Raises ConnectionFailed, AuthenticationFailed or UsageError.
     """
-    return await client_of(connection, await open_client(connection), on_link)
+    return await make_client(connection, await open_client(connection), on_link)
 
 
-async def client_of(connection: Connection, nc: GuardedClient, on_link: OnLink | None) -> Client:
-    """Return the client of an open connection."""
+async def make_client(connection: Connection, nc: GuardedClient, on_link: OnLink | None) -> Client:
+    """Return the client of an open connection, after reading its user and account."""
 
-    def told(change: LinkChanged) -> None:
+    def report(change: LinkChanged) -> None:
         if on_link is not None:
             watched_account = connection.account
             on_link(
                 change if watched_account is None else replace(change, account=watched_account)
             )
 
-    client = Client(connection, Link(connection, nc, told))
+    client = Client(connection, Link(connection, nc, report))
     await client.begin()
     return client
 
@@ -88,7 +89,7 @@ class _Event(msgspec.Struct):
 
 
 class Client:
-    """A live connection. Requests fail at once when there is no link; nothing is sent later."""
+    """A connection that reconnects. Without a link, requests fail at once and are not queued."""
 
     def __init__(self, connection: Connection, link: Link) -> None:
         self.connection = connection
@@ -106,9 +107,9 @@ class Client:
         return self._link.state
 
     def is_of_other_domain(self, event: bytes) -> bool:
-        """Return whether a JetStream event is of another domain: leaf nodes pass them on.
+        """Return whether a JetStream event is of another domain: leaf nodes forward these.
 
-        One that names no domain, or cannot be read, is taken for our own.
+        False for an event that names no domain or cannot be read.
         """
         try:
             domain = decoder_of(_Event).decode(event).domain
@@ -117,9 +118,9 @@ class Client:
         return bool(domain and self.link.jetstream) and domain != self.link.domain
 
     @property
-    def leaving(self) -> str | None:
+    def lame_duck_server(self) -> str | None:
         """Return our server's name while it is in lame duck mode."""
-        return self._link.leaving
+        return self._link.lame_duck_server
 
     @property
     def api_level(self) -> int | None:
@@ -127,7 +128,7 @@ class Client:
         return self._link.identity.api_level
 
     async def begin(self) -> None:
-        """Read our identity, and keep the link alive; `connect` calls this."""
+        """Read our user and account, and keep the link alive; `connect` calls this."""
         await self._link.begin(self._read_identity)
 
     async def request(
@@ -138,25 +139,25 @@ class Client:
     ) -> bytes:
         """Return the JSON reply of `<prefix>.<verb>`, as `STREAM.INFO.ORDERS`, its shape checked.
 
-        Raises what `answer` raises, and RequestFailed for a reply that is not as documented.
+        Raises what `request_timed` raises, and RequestFailed for a reply of another shape.
         """
-        data = (await self.answer(verb, body, timeout_s)).data
+        data = (await self.request_timed(verb, body, timeout_s)).data
         check_shape(verb, data, body)
         return data
 
-    async def answer(
+    async def request_timed(
         self,
         verb: str,
         body: Mapping[str, Any] | None = None,
         timeout_s: float | None = None,
-    ) -> Answer:
-        """Return the JSON reply of `<prefix>.<verb>` unchecked, with its times.
+    ) -> TimedReply:
+        """Return the JSON reply of `<prefix>.<verb>` with its times; its shape is not checked.
 
-        The caller must check its shape while decoding.
+        The caller must check it while decoding.
 
-        The time-out is for the server: the time that a slow link needs is not counted. Raises
+        The timeout is for the server: the time that a slow link needs is not counted. Raises
         PermissionDenied (at once), NotFound, Conflict, JetStreamUnavailable, RequestTimedOut,
-        ServerGone (not sent, or lost before the reply), else RequestFailed.
+        ConnectionLost (not sent, or lost before the reply), else RequestFailed.
         """
         # A name in it may come from elsewhere: with a wildcard it would mean more than one asset.
         # Only what follows the name of a new consumer is a filter, and may have one.
@@ -168,15 +169,17 @@ class Client:
         limit_s = self.connection.request_timeout_s
         if ".LIST" in verb:
             limit_s = max(limit_s, self.connection.list_timeout_s)
-        asked_mono_us = steady_us()
-        reply = await self.ask(f"{self.prefix}.{verb}", payload, timeout_s=timeout_s or limit_s)
+        requested_mono_us = steady_us()
+        reply = await self.request_subject(
+            f"{self.prefix}.{verb}", payload, timeout_s=timeout_s or limit_s
+        )
         if status_of(reply.headers) == "503":
-            raise no_responders(verb, self.prefix, self.nc.server_info)
+            raise make_no_responders_error(verb, self.prefix, self.nc.server_info)
         data: bytes = reply.data
         check_reply(verb, data)
-        return Answer(data, asked_mono_us, self.nc.arrival_of(reply))
+        return TimedReply(data, requested_mono_us, self.nc.arrival_of(reply))
 
-    async def ask(
+    async def request_subject(
         self,
         subject: str,
         payload: bytes = b"",
@@ -186,21 +189,21 @@ class Client:
     ) -> Msg:
         """Return the first reply to a request on any subject, with its headers and status.
 
-        Raises PermissionDenied, RequestTimedOut, ServerGone or RequestFailed.
+        Raises PermissionDenied, RequestTimedOut, ConnectionLost or RequestFailed.
         """
         self._link.check()
-        token, answer = self._link.waiting.add(subject)
+        token, reply = self._link.waiting.add(subject)
         limit_s = timeout_s or self.connection.request_timeout_s
         try:
-            reply = f"{self._link.inbox}.{token}"
-            await self.publish(subject, payload, reply=reply, headers=headers)
-            return await self._link.wait(answer, limit_s, reply)
+            inbox = f"{self._link.inbox}.{token}"
+            await self.publish(subject, payload, reply=inbox, headers=headers)
+            return await self._link.wait(reply, limit_s, inbox)
         except TimeoutError as error:
             raise RequestTimedOut(subject, limit_s) from error
         finally:
             self._link.waiting.remove(token)
 
-    async def answers(
+    async def request_many(
         self,
         subject: str,
         payload: bytes,
@@ -211,8 +214,8 @@ class Client:
     ) -> AsyncGenerator[Msg, None]:
         """Yield every reply to a request, status messages included, until it is closed.
 
-        `timeout_s` is the time-out of each. With `quiet_s`, it is that of the first: the others
-        end when none comes within `quiet_s`. Raises what `ask` raises.
+        `timeout_s` is the timeout of each reply. With `quiet_s` it is that of the first only, and
+        the replies end when none arrives for `quiet_s`. Raises what `request_subject` raises.
         """
         self._link.check()
         token, failure = self._link.waiting.add(subject)
@@ -224,17 +227,17 @@ class Client:
         )
         try:
             await self.publish(subject, payload, reply=inbox, headers=headers)
-            limit_s, many = timeout_s, False
+            limit_s, has_first = timeout_s, False
             while True:
                 try:
                     message = await self._next(messages, limit_s, inbox)
                 except TimeoutError as error:
-                    if many:
+                    if has_first:
                         return
                     raise RequestTimedOut(subject, timeout_s) from error
                 yield failure.result() if message is None else message
                 if quiet_s is not None:
-                    limit_s, many = quiet_s, True
+                    limit_s, has_first = quiet_s, True
         finally:
             self._link.waiting.remove(token)
             await unsubscribe(subscription)
@@ -242,11 +245,11 @@ class Client:
     async def _next(self, messages: asyncio.Queue[T], timeout_s: float, inbox: str) -> T:
         if not messages.empty():
             return messages.get_nowait()
-        getting = asyncio.ensure_future(messages.get())
+        get_task = asyncio.ensure_future(messages.get())
         try:
-            return await self._link.wait(getting, timeout_s, inbox)
+            return await self._link.wait(get_task, timeout_s, inbox)
         finally:
-            getting.cancel()
+            get_task.cancel()
 
     async def publish(
         self,
@@ -258,9 +261,10 @@ class Client:
     ) -> None:
         """Send one message now, or fail: it is never queued.
 
-        Raises ServerGone or RequestFailed. A denied subject is not noticed here: use `ask`.
+        Raises ConnectionLost or RequestFailed. A denied subject is not noticed here, but by
+        `request_subject`.
         """
-        if len(subject) + len(reply) > _LONGEST_SUBJECTS:
+        if len(subject) + len(reply) > _MAX_SUBJECTS_LENGTH:
             # A server hangs up at a line of the protocol that is longer than 4096 bytes.
             raise RequestFailed(
                 f"{subject[:40]!r}… is not valid: servers do not accept such a subject"
@@ -268,7 +272,7 @@ class Client:
         try:
             await self.nc.publish(subject, payload, reply=reply, headers=headers)
         except (nats.errors.OutboundBufferLimitError, nats.errors.ConnectionClosedError) as error:
-            raise self._link.gone() from error
+            raise self._link.make_connection_lost() from error
         except nats.errors.MaxPayloadError as error:
             limit_text = f"the {self.nc.max_payload} the server accepts"
             raise RequestFailed(f"{len(payload)} bytes are more than {limit_text}") from error
@@ -276,46 +280,46 @@ class Client:
             raise RequestFailed(f"{subject!r} or its headers are not valid") from error
 
     async def ack(self, subject: str, payload: bytes) -> None:
-        """Answer a message of a consumer, and wait until that is confirmed.
+        """Send an ack of a message, and wait until the consumer confirms it.
 
-        Raises NotFound when nothing receives it, and what `ask` raises.
+        Raises NotFound when nothing receives the ack, and what `request_subject` raises.
         """
-        reply = await self.ask(subject, payload)
+        reply = await self.request_subject(subject, payload)
         if status_of(reply.headers) == "503":
             raise NotFound(
-                "the message is not acknowledged: its consumer is gone, or one of an account to "
+                "the message is not acknowledged: its consumer is deleted, or of an account to "
                 "which acks are not exported",
                 code=503,
             )
 
-    async def tell(self, subject: str, payload: bytes = b"") -> None:
+    async def publish_and_flush(self, subject: str, payload: bytes = b"") -> None:
         """Send one message without a reply, and wait until the server has received it.
 
-        Raises what `telling` and `publish` raise.
+        Raises what `flush_after` and `publish` raise.
         """
-        async with self.telling(subject):
+        async with self.flush_after(subject):
             await self.publish(subject, payload)
 
     @asynccontextmanager
-    async def telling(self, subject: str) -> AsyncIterator[None]:
-        """Let the block publish to a subject; at the end the server has received all messages.
+    async def flush_after(self, subject: str) -> AsyncIterator[None]:
+        """Wait at the end of the block until the server has received all messages to a subject.
 
-        The server sends errors before its reply to a ping. Raises PermissionDenied and
-        RequestTimedOut.
+        It receives them before a PING, and reports a denial before its PONG. Raises
+        PermissionDenied and RequestTimedOut.
         """
         self._link.check()
-        token, refusal = self._link.waiting.add(subject)
+        token, denial = self._link.waiting.add(subject)
         limit_s = self.connection.request_timeout_s
         try:
             yield
-            sign = await self.nc.ping()
-            first_of: set[asyncio.Future[Any]] = {refusal, sign}
-            await asyncio.wait(first_of, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-            # What was refused came before the sign, but is handed over a moment after it.
-            await asyncio.wait({refusal}, timeout=_HANDED_OVER_S)
-            if refusal.done():
-                refusal.result()
-            elif not sign.done():
+            pong = await self.nc.ping()
+            awaited: set[asyncio.Future[Any]] = {denial, pong}
+            await asyncio.wait(awaited, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            # A denial arrives before the PONG, but is passed to its future a moment after it.
+            await asyncio.wait({denial}, timeout=_DELIVERY_S)
+            if denial.done():
+                denial.result()
+            elif not pong.done():
                 raise RequestTimedOut(subject, limit_s)
         finally:
             self._link.waiting.remove(token)
@@ -329,7 +333,7 @@ class Client:
         rows it cannot reach. Raises what `request` raises, and RequestFailed for a list without
         end: many pages without a new row.
         """
-        offset, news = 0, News(verb)
+        offset, list_check = 0, EndlessListCheck(verb)
         while True:
             data = await self.request(verb, {**(body or {}), "offset": offset}, timeout_s)
             page = read_page(verb, data)
@@ -337,7 +341,7 @@ class Client:
             offset += page.limit
             if page.limit <= 0 or offset >= page.total:
                 return
-            news.check(page.names, page.total)
+            list_check.check(page.names, page.total)
 
     async def subscribe(
         self,
@@ -347,10 +351,10 @@ class Client:
         *,
         queue: str = "",
     ) -> Subscription:
-        """Subscribe, also after every reconnect; `on_denied` is called when the user may not.
+        """Subscribe, also after every reconnect; `on_denied` is called if the server denies it.
 
-        With a queue group, each message comes to one of its members: here, or elsewhere. Raises
-        ServerGone, or RequestFailed for an invalid subject or group.
+        With a queue group, only one of its members receives each message. Raises
+        ConnectionLost, or RequestFailed for an invalid subject or group.
         """
         self._link.check()
         if on_denied is not None:
@@ -367,14 +371,14 @@ class Client:
         return (await self._user_info(None)).permitted
 
     async def close(self) -> None:
-        """End the connection; takes 2 s at most. Open requests fail with ServerGone."""
+        """End the connection; takes 2 s at most. Open requests fail with ConnectionLost."""
         await self._link.close()
 
     async def _user_info(self, timeout_s: float | None) -> UserInfo:
-        """Return our user by the reply of our own server: those of leaf nodes reply as well."""
+        """Return our user from the reply of our own server; servers of leaf nodes reply too."""
         limit_s = timeout_s or self.connection.request_timeout_s
         own_id = self.nc.server_info.get("server_id")
-        async with aclosing(self.answers(USER_INFO, b"", timeout_s=limit_s)) as replies:
+        async with aclosing(self.request_many(USER_INFO, b"", timeout_s=limit_s)) as replies:
             async for reply in replies:
                 if status_of(reply.headers) == "503":
                     raise RequestFailed(f'no reply on "{USER_INFO}"', code=503)
@@ -387,14 +391,14 @@ class Client:
         """Request our user and account, and JetStream's INFO."""
         user, info = await asyncio.gather(
             self._user_info(_IDENTITY_S),
-            _account_info(self),
+            _read_account_info(self),
             return_exceptions=True,
         )
         for reply in (user, info):
             if isinstance(reply, BaseException) and not isinstance(reply, NatstuiError):
                 raise reply
-        return identity_of(info, user if isinstance(user, UserInfo) else None)
+        return make_identity(info, user if isinstance(user, UserInfo) else None)
 
 
-async def _account_info(client: Client) -> AccountInfo:
+async def _read_account_info(client: Client) -> AccountInfo:
     return read("INFO", await client.request("INFO", timeout_s=_IDENTITY_S), AccountInfo)

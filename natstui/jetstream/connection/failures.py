@@ -12,7 +12,7 @@ from natstui.clean import clean_line
 from natstui.config import Connection
 from natstui.errors import AuthenticationFailed, ConnectionFailed, NatstuiError, UsageError
 from natstui.jetstream.connection.authentication import expired_since_s
-from natstui.jetstream.connection.nats_client import OurSideFailed
+from natstui.jetstream.connection.nats_client import LocalHandshakeError
 from natstui.jetstream.connection.transport import Step
 from natstui.units import duration_text
 
@@ -22,15 +22,15 @@ _AUTH = re.compile("authorization|authentication|credentials|auth callout|expire
 def explain(
     address_text: str, step: Step, error: BaseException, refusal: str | None = None
 ) -> NatstuiError:
-    """Return natstui's error for an attempt to connect to `address_text` (host:port) that failed
-    at `step`.
+    """Return natstui's error for a failed attempt to connect to `address_text` (host:port).
 
-    `refusal` is the server's error before it closed the connection.
+    It failed at `step`; `refusal` is the error that the server sent before it closed the
+    connection.
     """
-    if isinstance(error, OurSideFailed):
+    if isinstance(error, LocalHandshakeError):
         return error.cause
     if refusal is not None:
-        return _refusal(address_text, nats.errors.Error(refusal))
+        return _explain_login_error(address_text, nats.errors.Error(refusal))
     if isinstance(error, nats.errors.SecureConnWantedError):
         reason = f"{address_text} offers no TLS, but TLS is required: nothing was sent to it"
         return ConnectionFailed(reason, step="TLS")
@@ -42,13 +42,13 @@ def explain(
         return ConnectionFailed(_tls_reason(address_text, error), step=step)
     if step == "greeting":
         return ConnectionFailed(_greeting_reason(address_text, error), step=step)
-    return _refusal(address_text, error)
+    return _explain_login_error(address_text, error)
 
 
 def explain_refusal(
     address_text: str, error: NatstuiError, connection: Connection
 ) -> NatstuiError:
-    """Return the better reason for a refused user, if known: our JWT has expired.
+    """Return the error with a more precise reason if our JWT has expired, else the same error.
 
     The server only reports that it does not accept the user.
     """
@@ -67,11 +67,10 @@ def explain_refusal(
     return AuthenticationFailed(reason, step="authentication")
 
 
-def handshake_not_first(address_text: str) -> ConnectionFailed:
-    """Return the error for a TLS handshake in the wrong order with the server's INFO.
+def make_handshake_error(address_text: str) -> ConnectionFailed:
+    """Return the error for a server that does not expect a TLS handshake first.
 
-    The handshake has then read the INFO, or the other way round. Whether the server has TLS is not
-    known: the advice must not lead to a connection without it.
+    Whether the server has TLS is not known: the advice must not lead to a connection without TLS.
     """
     reason = (
         f"{address_text} does not begin with a TLS handshake: tls:// in the address instead of "
@@ -80,13 +79,13 @@ def handshake_not_first(address_text: str) -> ConnectionFailed:
     return ConnectionFailed(reason, step="TLS")
 
 
-def explain_loss(error: BaseException | None, leaving: str | None = None) -> str:
-    """Return one sentence on why an open connection was lost.
+def explain_loss(error: BaseException | None, lame_duck_server: str | None = None) -> str:
+    """Return a clause with the reason why an open connection was lost.
 
-    `leaving` is the server that announced lame duck mode.
+    `lame_duck_server` is the server that announced lame duck mode, if any.
     """
-    if leaving is not None:
-        return f"{leaving} was in lame duck mode and closed the connection"
+    if lame_duck_server is not None:
+        return f"{lame_duck_server} was in lame duck mode and closed the connection"
     if isinstance(error, nats.errors.UnexpectedEOF | ConnectionResetError):
         return "the server closed the connection"
     if isinstance(error, nats.errors.StaleConnectionError):
@@ -94,18 +93,18 @@ def explain_loss(error: BaseException | None, leaving: str | None = None) -> str
     if error is None:
         return "the connection was lost"
     if isinstance(error, OSError):
-        return f"the connection broke ({_words(error)})"
-    return f"the server ended the connection ({_words(error)})"
+        return f"the connection broke ({_error_text(error)})"
+    return f"the server ended the connection ({_error_text(error)})"
 
 
-def hung_up(error: BaseException) -> bool:
+def is_closed_by_server(error: BaseException) -> bool:
     """Return whether a connection failed because the server closed it."""
     is_closed = isinstance(error, nats.errors.UnexpectedEOF | OSError)
     return is_closed and not isinstance(error, TimeoutError | ssl.SSLError)
 
 
-def _words(error: BaseException) -> str:
-    """Return the text of a foreign error, made harmless and without its decoration."""
+def _error_text(error: BaseException) -> str:
+    """Return the cleaned text of an error of nats-py or Python, in lower case."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     text = clean_line(text).removeprefix("nats: ").strip("'").lower()
     return text or type(error).__name__
@@ -114,7 +113,7 @@ def _words(error: BaseException) -> str:
 def _address_reason(address_text: str, error: BaseException) -> str:
     host = clean_line(address_text.rpartition(":")[0])
     if isinstance(error, socket.gaierror):
-        return f"the host {host!r} is not known ({_words(error)})"
+        return f"the host {host!r} is not known ({_error_text(error)})"
     return f"looking up the host {host!r} takes too long"
 
 
@@ -123,7 +122,7 @@ def _tcp_reason(address_text: str, error: BaseException) -> str:
         return f"nothing listens at {address_text} (connection refused)"
     if isinstance(error, TimeoutError):
         return f"{address_text} does not reply: the host is down, or a firewall blocks it"
-    return f"{address_text} cannot be reached ({_words(error)})"
+    return f"{address_text} cannot be reached ({_error_text(error)})"
 
 
 def _tls_reason(address_text: str, error: BaseException) -> str:
@@ -135,9 +134,9 @@ def _tls_reason(address_text: str, error: BaseException) -> str:
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or str(error)).replace("_", " ").lower()
         if "wrong version" in reason or "record layer" in reason:
-            return handshake_not_first(address_text).reason
+            return make_handshake_error(address_text).reason
         return f"{address_text} refuses the handshake ({reason})"
-    return f"{address_text} aborts the TLS handshake ({_words(error)})"
+    return f"{address_text} aborts the TLS handshake ({_error_text(error)})"
 
 
 def _greeting_reason(address_text: str, error: BaseException) -> str:
@@ -145,18 +144,18 @@ def _greeting_reason(address_text: str, error: BaseException) -> str:
         return f"{address_text} accepts the connection, but does not greet as a NATS server does"
     if "empty response" in str(error) or isinstance(error, ConnectionResetError):
         return f"{address_text} closes the connection: is it a NATS server?"
-    return f"{address_text} does not greet as a NATS server does ({_words(error)})"
+    return f"{address_text} does not greet as a NATS server does ({_error_text(error)})"
 
 
-def _refusal(address_text: str, error: BaseException) -> NatstuiError:
-    """Explain a failure after our identity was sent."""
-    text = _words(error)
+def _explain_login_error(address_text: str, error: BaseException) -> NatstuiError:
+    """Return the error for a failure after our identity was sent to the server."""
+    text = _error_text(error)
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or text).replace("_", " ").lower()
         return ConnectionFailed(
             f"{address_text} requires a client certificate that it trusts ({reason})", step="TLS"
         )
-    if hung_up(error):
+    if is_closed_by_server(error):
         reason = (
             f"{address_text} closes the connection before it accepts the user: it was stopped, "
             "or it requires a client certificate (cert, key)"

@@ -1,4 +1,4 @@
-"""The journal of writes: a line of JSON each, appended and synced, readable by its owner only."""
+"""The journal of writes: a line of JSON each, appended and synced, for its owner only."""
 
 from __future__ import annotations
 
@@ -15,108 +15,118 @@ import platformdirs
 
 from natstui.decoding import decoder_of
 from natstui.errors import SessionError
-from natstui.files import open_lock, open_plain, wait_for_lock
+from natstui.files import open_lock, open_regular_file, wait_for_lock
 from natstui.model.records.managing import JournalEntry
-from natstui.parsing import reason
-from natstui.paths import private_folder
+from natstui.parsing import describe_parse_error
+from natstui.paths import create_private_folder
 
 _decoder = decoder_of(JournalEntry)
-_FILLING = b"\0 \t\r"
-"""Bytes around an entry: blanks of its room, and what file systems leave after a power loss."""
-_NAMED_COUNT = 5
-"""How many damaged lines a warning names."""
+_PADDING = b"\0 \t\r"
+"""Bytes around an entry: blanks of its reserved line, and those that a power loss leaves."""
+_WARNED_LINES_COUNT = 5
+"""Maximum number of damaged lines that a warning names."""
 
 
 def journal_file() -> Path:
-    """Return the path of this user's journal: in the state folder of the platform."""
+    """Return the path of this user's journal, in the state folder of the platform."""
     return platformdirs.user_state_path("natstui") / "journal.jsonl"
 
 
-class Room(NamedTuple):
-    """The reserved place of an entry in the file."""
+class ReservedLine(NamedTuple):
+    """A reserved line of the journal's file, which an entry replaces later."""
 
     offset: int
     text: bytes
-    """What it holds until then: blanks, or an entry that says that its end is not noted."""
+    """Content until then: blanks, or an entry whose outcome is unknown."""
 
 
 class JournalContent(NamedTuple):
-    """What the journal has."""
+    """The readable entries of the journal, and the errors of its damaged or incomplete lines."""
 
     entries: list[JournalEntry]
-    """The entries that can be read, oldest first."""
+    """The readable entries, oldest first."""
     damaged: dict[int, str]
-    """Number of each line that was written and cannot be read → why."""
+    """Number of a line that cannot be read → reason."""
     file: Path
     last_number: int
-    """Line of the last entry; 0 without one."""
+    """Number of the line with the last readable entry; 0 without one."""
 
     @property
     def warning(self) -> str:
-        """Return which lines are damaged and left out; empty without one."""
+        """Return a text that names the damaged lines; empty without any."""
         if not self.damaged:
             return ""
         first = min(self.damaged)
         text = f"{self.file}:{first} is damaged and left out: {self.damaged[first]}"
-        others = ", ".join(map(str, list(self.damaged)[1:_NAMED_COUNT]))
-        more = "…" if len(self.damaged) > _NAMED_COUNT else ""
+        others = ", ".join(map(str, list(self.damaged)[1:_WARNED_LINES_COUNT]))
+        more = "…" if len(self.damaged) > _WARNED_LINES_COUNT else ""
         return f"{text}; so is line {others}{more}" if others else text
 
     @property
     def is_end_damaged(self) -> bool:
-        """Return whether a damaged line follows the last entry: it may be a later change."""
+        """Return whether a damaged line, maybe of a later change, follows the last entry."""
         return max(self.damaged, default=0) > self.last_number
 
 
 class Journal:
-    """Every change made from this machine by this user."""
+    """The journal file of every change that this user made from this machine."""
 
     def __init__(self, file: Path | None = None) -> None:
         self.file = file or journal_file()
 
-    def reserve(self, size_bytes: int, entry: JournalEntry | None = None) -> Room:
-        """Write a line that a later entry replaces; raises SessionError.
+    def reserve(self, size_bytes: int, entry: JournalEntry | None = None) -> ReservedLine:
+        """Reserve a line for a later entry, and return it; raises SessionError.
 
-        It is blank, or has what is to be read if natstui is killed before. A full disk then
-        prevents the change, and not only its entry.
+        It is blank, or has `entry`, which stays if natstui is killed. So a full disk prevents the
+        change, and not only its entry.
         """
-        text = _padded(b"" if entry is None else msgspec.json.encode(entry), size_bytes)
-        with self._opened() as handle:
+        text = _pad_line(b"" if entry is None else msgspec.json.encode(entry), size_bytes)
+        with self._open_locked() as handle:
             offset = _append(handle, text)
-        return Room(offset, text)
+        return ReservedLine(offset, text)
 
-    def add(self, entry: JournalEntry, room: Room) -> None:
+    def add(self, entry: JournalEntry, reserved_line: ReservedLine) -> None:
         """Write an entry and wait until it is on the disk; raises SessionError.
 
-        It is written into its room, unless it is longer.
+        It is written into `reserved_line`, or appended if it is longer.
         """
         line = msgspec.json.encode(entry) + b"\n"
-        with self._opened() as handle:
-            is_ours = os.pread(handle, len(room.text), room.offset) == room.text
-            if len(line) > len(room.text) or not is_ours:
+        with self._open_locked() as handle:
+            is_unchanged = (
+                os.pread(handle, len(reserved_line.text), reserved_line.offset)
+                == reserved_line.text
+            )
+            if len(line) > len(reserved_line.text) or not is_unchanged:
                 _append(handle, line)
-                if is_ours:
-                    os.pwrite(handle, _padded(b"", len(room.text)), room.offset)
+                if is_unchanged:
+                    os.pwrite(
+                        handle, _pad_line(b"", len(reserved_line.text)), reserved_line.offset
+                    )
             else:
-                os.pwrite(handle, _padded(line[:-1], len(room.text)), room.offset)
+                os.pwrite(
+                    handle, _pad_line(line[:-1], len(reserved_line.text)), reserved_line.offset
+                )
                 os.fsync(handle)
-                if _is_last(handle, room):
-                    os.pwrite(handle, line, room.offset)
-                    os.ftruncate(handle, room.offset + len(line))
+                if _is_last(handle, reserved_line):
+                    os.pwrite(handle, line, reserved_line.offset)
+                    os.ftruncate(handle, reserved_line.offset + len(line))
 
-    def release(self, room: Room) -> None:
-        """Free a room without an entry; raises SessionError."""
-        with self._opened() as handle:
-            if os.pread(handle, len(room.text), room.offset) != room.text:
+    def release(self, reserved_line: ReservedLine) -> None:
+        """Release a reserved line that needs no entry; raises SessionError."""
+        with self._open_locked() as handle:
+            if (
+                os.pread(handle, len(reserved_line.text), reserved_line.offset)
+                != reserved_line.text
+            ):
                 return
-            if _is_last(handle, room):
-                os.ftruncate(handle, room.offset)
+            if _is_last(handle, reserved_line):
+                os.ftruncate(handle, reserved_line.offset)
             else:
-                os.pwrite(handle, _padded(b"", len(room.text)), room.offset)
+                os.pwrite(handle, _pad_line(b"", len(reserved_line.text)), reserved_line.offset)
 
     @property
-    def stamp(self) -> tuple[int, int] | None:
-        """Return a value that changes whenever the file does; None without a readable file."""
+    def change_stamp(self) -> tuple[int, int] | None:
+        """Return the modification time (ns) and size of the file; None if it cannot be read."""
         try:
             status = self.file.stat()
         except OSError:
@@ -124,10 +134,10 @@ class Journal:
         return status.st_mtime_ns, status.st_size
 
     @contextmanager
-    def _opened(self) -> Iterator[int]:
-        """Yield the file, locked against other processes of natstui; raises SessionError."""
+    def _open_locked(self) -> Iterator[int]:
+        """Yield the file's descriptor, locked against other processes; raises SessionError."""
         try:
-            private_folder(self.file.parent)
+            create_private_folder(self.file.parent)
             handle = open_lock(self.file)
             try:
                 wait_for_lock(handle)
@@ -138,18 +148,20 @@ class Journal:
             raise SessionError(f"the journal {self.file} cannot be written: {error}") from error
 
     def entries(self) -> list[JournalEntry]:
-        """Return every entry, oldest first, without damaged ones. Raises SessionError for a file
-        that cannot be read.
+        """Return the readable entries, oldest first.
+
+        Raises SessionError if the file cannot be read.
         """
         return self.read().entries
 
     def read(self) -> JournalContent:
-        """Return every entry, and which lines are damaged or incomplete; raises SessionError for a
-        file that cannot be read.
+        """Return the readable entries, and the number and error of each line that cannot be read.
+
+        Raises SessionError if the file cannot be read.
         """
         try:
-            with open_plain(self.file) as file:
-                lines = [line.strip(_FILLING) for line in file.read().splitlines()]
+            with open_regular_file(self.file) as file:
+                lines = [line.strip(_PADDING) for line in file.read().splitlines()]
         except FileNotFoundError:
             return JournalContent([], {}, self.file, 0)
         except OSError as error:
@@ -161,9 +173,9 @@ class Journal:
             try:
                 entry = _decoder.decode(line)
             except (msgspec.DecodeError, RecursionError) as error:
-                damaged[number] = reason(error)
+                damaged[number] = describe_parse_error(error)
                 continue
-            if (name := _damaged_field(entry)) is not None:
+            if (name := _find_damaged_field(entry)) is not None:
                 damaged[number] = f"{name} is no JSON object"
                 continue
             entries.append(entry)
@@ -171,8 +183,8 @@ class Journal:
         return JournalContent(entries, damaged, self.file, last_number)
 
 
-def _damaged_field(entry: JournalEntry) -> str | None:
-    """Return the first field of JSON text in an entry that is no object; None without one."""
+def _find_damaged_field(entry: JournalEntry) -> str | None:
+    """Return the name of the first JSON field of an entry that is no object; None without one."""
     texts = {
         "request_json": entry.request_json,
         "before_json": entry.before_json,
@@ -190,15 +202,15 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _padded(line: bytes, size_bytes: int) -> bytes:
-    """Return a line with its end, of at least so many bytes."""
+def _pad_line(line: bytes, size_bytes: int) -> bytes:
+    """Return a line with its line break, padded with blanks to at least `size_bytes`."""
     return line.ljust(size_bytes - 1) + b"\n"
 
 
 def _append(handle: int, line: bytes) -> int:
     """Append a line and wait until it is on the disk; return its offset."""
     end = os.lseek(handle, 0, os.SEEK_END)
-    start = b"\n" if _is_torn(handle) else b""
+    start = b"\n" if _has_incomplete_end(handle) else b""
     os.lseek(handle, 0, os.SEEK_END)
     if os.write(handle, start + line) < len(start + line):
         os.ftruncate(handle, end)
@@ -207,14 +219,12 @@ def _append(handle: int, line: bytes) -> int:
     return end + len(start)
 
 
-def _is_last(handle: int, room: Room) -> bool:
-    return os.fstat(handle).st_size == room.offset + len(room.text)
+def _is_last(handle: int, reserved_line: ReservedLine) -> bool:
+    return os.fstat(handle).st_size == reserved_line.offset + len(reserved_line.text)
 
 
-def _is_torn(handle: int) -> bool:
-    """Return whether the last line is incomplete, so that a new one must not follow it
-    directly.
-    """
+def _has_incomplete_end(handle: int) -> bool:
+    """Return whether the last line has no line break, so that a new one must begin with one."""
     if not os.lseek(handle, 0, os.SEEK_END):
         return False
     os.lseek(handle, -1, os.SEEK_END)

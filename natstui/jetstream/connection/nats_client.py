@@ -1,4 +1,4 @@
-"""nats-py's client with stricter rules: nothing unencrypted, nothing stuck, nothing sent late.
+"""nats-py's client with stricter rules: nothing unencrypted, nothing stuck, nothing sent later.
 
 Everything that reaches into private parts of nats-py (2.16) is here, in `wire_parser.py` and in
 `sockets/transport.py`.
@@ -23,15 +23,15 @@ from nats.protocol.command import hpub_cmd
 from natstui.clock import steady_us
 from natstui.errors import NatstuiError
 from natstui.jetstream.connection.transport import Arrival, Step, Transport
-from natstui.jetstream.connection.wire_parser import OnRun, WireParser
+from natstui.jetstream.connection.wire_parser import OnBlock, WireParser
 
 ErrorCallback = Callable[[Exception], Awaitable[None]]
 
 _CLOSE_S = 0.5
 _CRLF_BYTES = 2
-_LOOK_S = 1.0
-_SHORTEST_STALE_S = 6.0
-_LONGEST_STALE_S = 15.0
+_CHECK_INTERVAL_S = 1.0
+_MIN_STALE_S = 6.0
+_MAX_STALE_S = 15.0
 _STALE_GAPS_COUNT = 2.5
 
 # Without any handler, Python prints these to stderr, across the terminal's screen.
@@ -39,8 +39,8 @@ for _name in ("nats", "asyncio"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
-class OurSideFailed(nats.errors.Error):  # type: ignore[misc]
-    """Our own part of the handshake failed; `cause` is the reason."""
+class LocalHandshakeError(nats.errors.Error):  # type: ignore[misc]
+    """Our own part of the handshake failed, for example a file; `cause` is the error."""
 
     def __init__(self, cause: NatstuiError) -> None:
         super().__init__(str(cause))
@@ -48,14 +48,14 @@ class OurSideFailed(nats.errors.Error):  # type: ignore[misc]
 
 
 async def unsubscribe(*subscriptions: Subscription) -> None:
-    """End subscriptions; without a connection there is nothing to unsubscribe from."""
+    """End subscriptions; without a connection, do nothing."""
     for subscription in subscriptions:
         with contextlib.suppress(nats.errors.Error):
             await subscription.unsubscribe()
 
 
 class Headers(dict[str, str]):
-    """Headers as nats-py reads them (the last of repeated names), with the raw bytes."""
+    """Headers as nats-py reads them: the last of repeated names; `block` has the raw bytes."""
 
     block = b""
 
@@ -65,9 +65,9 @@ STATUS_LINE = b"NATS/1.0 "
 
 
 def status_of(headers: Mapping[str, str] | None) -> str | None:
-    """Return the status in the first line, written by the server; None for a message.
+    """Return the status that the server wrote in the first line of headers; None for a message.
 
-    A header named Status is the publisher's own, and is no status.
+    A header named Status is of the publisher, and is no status.
     """
     if isinstance(headers, Headers) and not headers.block.startswith(STATUS_LINE):
         return None
@@ -78,7 +78,7 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
 def is_header(name: str, text: str) -> bool:
-    """Return whether a message can have this header: a name without blanks, a text on one line."""
+    """Return whether this is a valid header: a name without blanks and a text of one line."""
     return bool(_HEADER_NAME.fullmatch(name)) and "\r" not in text and "\n" not in text
 
 
@@ -93,11 +93,11 @@ class Pairs(dict[str, str]):
         super().__init__(self._pairs)
 
     def items(self) -> Any:
-        """Return every pair, in order."""
+        """Return all pairs of name and text, in order."""
         return self._pairs
 
     def block(self) -> bytes:
-        """Return them encoded; raises BadHeaderError for an invalid header."""
+        """Return the encoded headers; raises BadHeaderError for an invalid one."""
         lines = [b"NATS/1.0"]
         for name, text in self._pairs:
             if not is_header(name, text):
@@ -109,16 +109,16 @@ class Pairs(dict[str, str]):
 class TimedMsg(Msg):  # type: ignore[misc]
     """A message with its position in the byte stream of its connection."""
 
-    first = 0
-    end = 0
+    start_position = 0
+    end_position = 0
 
 
 @contextlib.contextmanager
-def keeping_cancelled() -> Iterator[None]:
-    """Raise CancelledError at the end of the block if its task was cancelled in it.
+def reraise_cancelled() -> Iterator[None]:
+    """Raise CancelledError at the end of the block if its task was cancelled in the block.
 
-    `asyncio.wait_for` of Python 3.11, which nats-py uses, forgets it when what it waits for comes
-    in the same moment.
+    `asyncio.wait_for` of Python 3.11, which nats-py uses, loses a cancellation that comes at the
+    same moment as its result.
     """
     task = asyncio.current_task()
     cancels_count = 0 if task is None else task.cancelling()
@@ -128,9 +128,7 @@ def keeping_cancelled() -> Iterator[None]:
 
 
 class StrictClient(NatsClient):  # type: ignore[misc]
-    """nats-py's client, but it never hangs, never leaks a password and never stops
-    reconnecting.
-    """
+    """nats-py's client that never hangs, never leaks a password and never stops reconnecting."""
 
     msg_class = TimedMsg
 
@@ -139,34 +137,32 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         self._tls_only = tls_only
         self._transport: Transport = Transport()
         self._parser = WireParser(self)
-        # A benchmark replaces it by its own parser, which passes to ours what is not its own.
+        # A benchmark replaces it by its own parser, which passes other messages to ours.
         self._ps: Any = self._parser
         self.attempts_count = 0
-        """How often a server was tried; grows while reconnecting works."""
+        """Number of attempts to connect; grows while reconnecting works."""
         self.tried_url: str | None = None
-        """The address of the last attempt."""
-        self.lost_by: Exception | None = None
+        """Address of the last attempt."""
+        self.loss_error: Exception | None = None
         """The error that ended the last connection."""
-        self.is_held = False
+        self.is_reading_paused = False
         """Whether nothing is read on purpose, so that silence says nothing about the server."""
 
     async def _connect_to_server(self, s: Srv) -> None:
-        """Connect, and count the attempts, so that a stuck one is noticed."""
+        """Connect, and count the attempt, so that stuck reconnecting is detected."""
         self.attempts_count += 1
         self.tried_url = s.uri.geturl()
-        with keeping_cancelled():
+        with reraise_cancelled():
             await super()._connect_to_server(s)
 
     async def _process_op_err(self, e: Exception) -> None:
-        """Store why the connection is lost, which nats-py does not report."""
+        """Handle the loss of the connection; store its error, which nats-py does not report."""
         if self.is_connected:
-            self.lost_by = e
+            self.loss_error = e
         await super()._process_op_err(e)
 
     def _connect_command(self) -> bytes:
-        """Return the CONNECT command; refuses to send it unencrypted when encryption is
-        required.
-        """
+        """Return the CONNECT command; raises SecureConnWantedError without encryption."""
         if self._tls_only and self._transport.encryption is None:
             self._transport.step = "TLS"
             raise nats.errors.SecureConnWantedError
@@ -174,14 +170,12 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         try:
             command: bytes = super()._connect_command()
         except NatstuiError as error:
-            raise OurSideFailed(error) from error
+            raise LocalHandshakeError(error) from error
         return command
 
     async def _process_connect_init(self) -> None:
-        """Handle the handshake; detect that the server closed instead, which nats-py takes for
-        success.
-        """
-        with keeping_cancelled():
+        """Do the handshake; unlike nats-py, raise UnexpectedEOF if the server closed."""
+        with reraise_cancelled():
             await super()._process_connect_init()
         if not self.is_connected:
             for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
@@ -190,12 +184,12 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         self._transport.step = "ready"
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
-        """Handle INFO; accept a server's offer to encrypt when we want encryption."""
+        """Handle INFO; accept the offer of encryption if encryption is required."""
         if initial_connection and self._tls_only and info.get("tls_available"):
             info["tls_required"] = True
         await super()._process_info(info, initial_connection)
         if self._transport.is_websocket and self._current_server is not None:
-            # What a server announces to a WebSocket are WebSockets, which nats-py does not know.
+            # A server announces WebSockets to a WebSocket, which nats-py does not know.
             for server in self._server_pool:
                 if server.discovered:
                     uri = server.uri
@@ -209,7 +203,7 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         payload_size: int,
         headers: dict[str, Any] | None,
     ) -> None:
-        """Send a message, with `Pairs` headers unchanged."""
+        """Send a message; `Pairs` headers are sent unchanged."""
         if not isinstance(headers, Pairs):
             await super()._send_publish(subject, reply, payload, payload_size, headers)
             return
@@ -220,9 +214,7 @@ class StrictClient(NatsClient):  # type: ignore[misc]
             await self._flush_pending()
 
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
-        """Read headers; invalid ones are kept as bytes only, where nats-py's read loop
-        would end.
-        """
+        """Decode headers; of invalid ones, which would end nats-py's loop, only keep the bytes."""
         if headers is None:
             return None
         parsed: dict[str, str] | None = None
@@ -235,9 +227,9 @@ class StrictClient(NatsClient):  # type: ignore[misc]
     def _build_message(
         self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None
     ) -> TimedMsg:
-        """Create a message of any subject, where bytes that are not UTF-8 become U+FFFD.
+        """Create a message with the position of its bytes; the parser has just read the last one.
 
-        Store the position of its bytes: the parser has just read the last of them.
+        Bytes of the subject that are not UTF-8 become U+FFFD.
         """
         message = self.msg_class(
             subject=subject.decode(errors="replace"),
@@ -247,8 +239,8 @@ class StrictClient(NatsClient):  # type: ignore[misc]
             _client=self,
             _sid=sid,
         )
-        message.end = self._transport.arrivals.bytes_count - len(self._parser.buf)
-        message.first = message.end - len(message.data) - _CRLF_BYTES
+        message.end_position = self._transport.arrivals.bytes_count - len(self._parser.buf)
+        message.start_position = message.end_position - len(message.data) - _CRLF_BYTES
         return message
 
     async def _process_pong(self) -> None:
@@ -261,28 +253,29 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         self._pings_outstanding = 0
 
     async def _ping_interval(self) -> None:
-        """Close a connection only when no byte comes; send a PING while none comes.
+        """Send a PING while no byte arrives, and close the connection if none arrives for too
+        long.
 
-        nats-py wants each PONG in time, but one that waits behind a long reply on a slow link is
-        late.
+        nats-py requires each PONG in time, but a PONG behind a long reply on a slow link is
+        delayed.
         """
         arrivals = self._transport.arrivals
-        heard_bytes, silent_s = arrivals.bytes_count, 0.0
+        last_bytes_count, silent_s = arrivals.bytes_count, 0.0
         while self.is_connected:
-            # Checks are counted, not time: a process that was stopped received nothing either.
-            await asyncio.sleep(_LOOK_S)
-            silent = arrivals.bytes_count == heard_bytes and not self.is_held
-            silent_s = silent_s + _LOOK_S if silent else 0.0
-            heard_bytes = arrivals.bytes_count
-            stale_s = max(_SHORTEST_STALE_S, _STALE_GAPS_COUNT * arrivals.longest_gap_s)
-            if silent_s > min(_LONGEST_STALE_S, stale_s):
+            # Checks are counted, not time: a process that was suspended received nothing either.
+            await asyncio.sleep(_CHECK_INTERVAL_S)
+            silent = arrivals.bytes_count == last_bytes_count and not self.is_reading_paused
+            silent_s = silent_s + _CHECK_INTERVAL_S if silent else 0.0
+            last_bytes_count = arrivals.bytes_count
+            stale_s = max(_MIN_STALE_S, _STALE_GAPS_COUNT * arrivals.longest_gap_s)
+            if silent_s > min(_MAX_STALE_S, stale_s):
                 await self._process_op_err(nats.errors.StaleConnectionError())
                 return
-            if silent_s and silent_s % self.options["ping_interval"] < _LOOK_S:
+            if silent_s and silent_s % self.options["ping_interval"] < _CHECK_INTERVAL_S:
                 await self._send_ping()
 
     async def _process_err(self, err_msg: str) -> None:
-        """Reconnect after any error with which the server ends a connection, as an expired JWT."""
+        """Reconnect after each error that ends the connection, such as an expired JWT."""
         if "permissions violation" in err_msg:
             await super()._process_err(err_msg)
         elif self.is_connected:
@@ -292,23 +285,21 @@ class StrictClient(NatsClient):  # type: ignore[misc]
 
 
 class GuardedClient(StrictClient):
-    """The interface of nats-py's client for the rest of this room."""
+    """The interface of nats-py's client that other modules use."""
 
     @property
     def step(self) -> Step:
-        """Return the last step of the last attempt to connect."""
+        """Return the last step of the current or last attempt to connect."""
         return self._transport.step
 
     @property
     def refusal(self) -> str | None:
-        """Return the server's error before it closed the connection, as that it is full."""
+        """Return the error that the server sent before it closed the connection, or None."""
         return self._transport.refusal
 
     @property
     def encryption(self) -> str | None:
-        """Return protocol and cipher, as `TLSv1.3, TLS_AES_256_GCM_SHA384`; None if
-        unencrypted.
-        """
+        """Return TLS version and cipher (`TLSv1.3, TLS_AES_256_GCM_SHA384`); None without TLS."""
         return self._transport.encryption
 
     @property
@@ -327,32 +318,32 @@ class GuardedClient(StrictClient):
         return (steady_us() - self._parser.message_mono_us) / 1e6
 
     def is_arriving(self, subject: str) -> bool:
-        """Return whether a message of this subject has begun to arrive, and has not ended."""
+        """Return whether a message of this subject has arrived in part."""
         return self._parser.arriving_subject == subject.encode()
 
     def arrival_of(self, message: Msg) -> Arrival:
-        """Return the arrival times of a message's bytes; call it soon after that."""
-        return self._transport.arrivals.of(message.first, message.end)
+        """Return the arrival times of a message's bytes; must be called soon after the message."""
+        return self._transport.arrivals.find_arrival(message.start_position, message.end_position)
 
     async def ping(self) -> asyncio.Future[bool]:
-        """Send a PING behind all sent data; the future ends with its PONG.
+        """Send a PING after all other data; return a future that is done with its PONG.
 
-        Then the server has received all of that, and we everything that it sent before.
+        Then the server has received all of the data, and we all that it sent before.
         """
         pong: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._pongs.append(pong)
-        # nats-py's own would overtake what waits to be sent: the PONG would prove nothing of it.
+        # nats-py's own PING would overtake waiting data: its PONG would prove nothing about it.
         await self._send_command(PING_PROTO)
         await self._flush_pending()
         return pong
 
-    def deliver_runs(self, subscription: Subscription, take: OnRun | None) -> None:
-        """Deliver the messages of a subscription block by block; None: stop that."""
-        self._parser.hand_over(subscription._id, take)
+    def deliver_blocks(self, subscription: Subscription, on_block: OnBlock | None) -> None:
+        """Pass the messages of a subscription to `on_block` in blocks; None ends that."""
+        self._parser.set_block_callback(subscription._id, on_block)
 
     @property
     def server_info(self) -> dict[str, Any]:
-        """Return the server's INFO at the start of the connection."""
+        """Return the INFO that the server sent at the start of the connection."""
         info: dict[str, Any] = self._server_info
         return info
 
@@ -363,36 +354,41 @@ class GuardedClient(StrictClient):
 
     @property
     def ended_loop(self) -> str | None:
-        """Return the name of a dead inner loop although the client reports a connection."""
+        """Return the name of an inner loop that ended during a connection; None if all run."""
         for name, task in (("read", self._reading_task), ("write", self._flusher_task)):
             if self.is_connected and task is not None and task.done():
                 return name
         return None
 
     @property
-    def reconnect_ended(self) -> bool:
-        """Return whether reconnecting has stopped although there is no connection."""
+    def has_reconnecting_ended(self) -> bool:
+        """Return whether the reconnecting task has ended without a connection."""
         task = self._reconnection_task
         return bool(self.is_reconnecting) and (task is None or task.done())
 
     def abort(self) -> None:
-        """Drop the socket at once."""
+        """Close the socket at once; unsent data is lost."""
         self._transport.abort()
 
-    def keep(
+    def keep_connected(
         self,
         urls: Iterable[str],
         on_error: ErrorCallback,
         on_lost: Callable[[], Awaitable[None]],
-        on_back: Callable[[], Awaitable[None]],
-        on_leaving: Callable[[], Awaitable[None]] | None = None,
+        on_reconnected: Callable[[], Awaitable[None]],
+        on_lame_duck: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """Reconnect forever from now on, to these servers and those they announce.
+        """Reconnect forever from now on, to these servers and those that they announce.
 
-        `on_leaving` is called when the server announces lame duck mode.
+        The callbacks are called for an error, a lost and a restored connection, and when the
+        server announces lame duck mode.
         """
-        self._error_cb, self._disconnected_cb, self._reconnected_cb = on_error, on_lost, on_back
-        self._lame_duck_mode_cb = on_leaving
+        self._error_cb, self._disconnected_cb, self._reconnected_cb = (
+            on_error,
+            on_lost,
+            on_reconnected,
+        )
+        self._lame_duck_mode_cb = on_lame_duck
         self.options["allow_reconnect"] = True
         self.options["max_reconnect_attempts"] = -1
         known_hosts = {server.uri.netloc for server in self._server_pool}
@@ -401,13 +397,13 @@ class GuardedClient(StrictClient):
             if uri.netloc not in known_hosts:
                 self._server_pool.append(Srv(uri))
 
-    def forget_pending(self) -> None:
-        """Drop unsent data: no request from before an outage is sent after it."""
+    def drop_unsent(self) -> None:
+        """Discard unsent data, so that no request from before an outage is sent after it."""
         self._pending.clear()
         self._pending_data_size = 0
 
     async def reconnect_now(self) -> None:
-        """Close the current socket, or the current attempt to reconnect, and start again."""
+        """Close the socket or cancel the attempt to reconnect, and reconnect at once."""
         if self._reconnection_task is not None:
             self._reconnection_task.cancel()
             await asyncio.wait({self._reconnection_task}, timeout=_CLOSE_S)

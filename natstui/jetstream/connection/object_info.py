@@ -1,4 +1,4 @@
-"""The info of an object in a store, under any encoding of its name."""
+"""Reads the info of an object in an object store, under any encoding of its name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from natstui.decoding import decoder_of
 from natstui.errors import NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import NO_MESSAGE
-from natstui.jetstream.connection.subject_counts import every_subject_count
+from natstui.jetstream.connection.subject_counts import read_all_subject_counts
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.buckets import OBJECTS, info_subject
 from natstui.model.assets.subjects import is_literal
@@ -31,24 +31,24 @@ class ObjectInfo:
 
 
 async def read_object_info(client: Client, bucket: str, name: str) -> ObjectInfo:
-    """Return the info of an object, also under another encoding of its name.
+    """Return the newest info of an object, even if its name is encoded in another way.
 
     Raises NotFound without a store (err_code 10059) or object (10037), and the request errors.
     """
     try:
-        return await _last(client, bucket, info_subject(bucket, name))
+        return await _read_last(client, bucket, info_subject(bucket, name))
     except NotFound as error:
         if error.err_code != NO_MESSAGE:
             text = f"there is no object store {bucket}"
             raise NotFound(text, err_code=error.err_code) from error
     async for subject in _unusual_subjects(client, bucket):
-        info = await _last(client, bucket, subject)
+        info = await _read_last(client, bucket, subject)
         if _name_of(info.content) == name:
             return info
     raise NotFound(f"{bucket} has no object {name}", err_code=NO_MESSAGE)
 
 
-async def _last(client: Client, bucket: str, subject: str) -> ObjectInfo:
+async def _read_last(client: Client, bucket: str, subject: str) -> ObjectInfo:
     verb = f"STREAM.MSG.GET.{OBJECTS}{bucket}"
     message = json.loads(await client.request(verb, {"last_by_subj": subject}))["message"]
     try:
@@ -63,7 +63,7 @@ async def _last(client: Client, bucket: str, subject: str) -> ObjectInfo:
 async def _unusual_subjects(client: Client, bucket: str) -> AsyncIterator[str]:
     """Yield the subjects of infos with another encoding than that of natstui, Go and Python."""
     prefix = info_subject(bucket, "")
-    async for msgs in every_subject_count(client, f"{OBJECTS}{bucket}", f"{prefix}>"):
+    async for msgs in read_all_subject_counts(client, f"{OBJECTS}{bucket}", f"{prefix}>"):
         for subject in msgs:
             token = subject.removeprefix(prefix)
             if not is_literal(subject) or subject == token:

@@ -1,6 +1,4 @@
-"""Opens the first connection: one address after the other, each failure explained, within a
-timeout.
-"""
+"""Opens the first connection: tries all addresses within a timeout, and explains failures."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ from natstui.jetstream.connection.authentication import auth_options, tls_option
 from natstui.jetstream.connection.failures import (
     explain,
     explain_refusal,
-    handshake_not_first,
-    hung_up,
+    is_closed_by_server,
+    make_handshake_error,
 )
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.transport import refusal_in
@@ -29,13 +27,13 @@ _PROBE_S = 1.0
 
 
 _GREETINGS = {b"INFO ": "NATS", b"HTTP/": "HTTP"}
-_OF_NATS = {
+_NATS_ADVICE = {
     "TLS": "it begins with a TLS handshake: set tls_first",
     "TLS NATS": "it begins with a TLS handshake: set tls_first",
     "HTTP": "it speaks HTTP: is this its monitoring port, or one for ws://?",
     "TLS HTTP": "it speaks HTTPS: is this its monitoring port, or one for wss://?",
 }
-_OF_WEBSOCKET = {
+_WEBSOCKET_ADVICE = {
     "NATS": "it speaks NATS without WebSocket: use nats://",
     "TLS": "it begins with a TLS handshake: use wss://",
     "TLS NATS": "it speaks NATS after a TLS handshake, without WebSocket: use tls://",
@@ -46,7 +44,7 @@ _OF_WEBSOCKET = {
 async def guess_protocol(host: str, port: int) -> str | None:
     """Return the protocol of a port: `NATS`, `HTTP`, `TLS`, `TLS NATS`, `TLS HTTP`, or None.
 
-    Takes 2 s on a silent port; no certificate is checked.
+    A silent port takes 2 s. No certificate is checked.
     """
     insecure = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     insecure.check_hostname, insecure.verify_mode = False, ssl.CERT_NONE
@@ -64,30 +62,30 @@ async def guess_protocol(host: str, port: int) -> str | None:
             first_bytes = b""
         finally:
             writer.transport.abort()
-        spoken = (["TLS"] if context else []) + (
+        protocol = (["TLS"] if context else []) + (
             [_GREETINGS[first_bytes]] if first_bytes in _GREETINGS else []
         )
-        if spoken:
-            return " ".join(spoken)
+        if protocol:
+            return " ".join(protocol)
     return None
 
 
-async def _other_protocol(address: Address) -> str | None:
-    """Return half a sentence on the other protocol of an address, with advice; else None."""
-    spoken = await guess_protocol(address.host, address.port)
-    if address.websocket and spoken == "HTTP":
+async def _advise_protocol(address: Address) -> str | None:
+    """Return a clause with advice if an address has another protocol; None otherwise."""
+    protocol = await guess_protocol(address.host, address.port)
+    if address.websocket and protocol == "HTTP":
         if address.tls:
             return "it speaks HTTP without TLS, so that nothing would be encrypted"
         return "it speaks HTTP without WebSocket: is this its monitoring port?"
-    if address.websocket and address.tls and spoken == "NATS":
+    if address.websocket and address.tls and protocol == "NATS":
         return "it speaks NATS without WebSocket: use tls://"
-    return (_OF_WEBSOCKET if address.websocket else _OF_NATS).get(spoken or "")
+    return (_WEBSOCKET_ADVICE if address.websocket else _NATS_ADVICE).get(protocol or "")
 
 
-_STEP_S = 2.5
+_MAX_ATTEMPT_S = 2.5
 _CLOSE_S = 1.5
-# After so long without a byte a PING is sent.
 _PING_S = 2.0
+"""Time without a byte after which a PING is sent."""
 RETRY_S = 0.5
 _INBOX = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*\.?")
 
@@ -95,27 +93,27 @@ _INBOX = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*\.?")
 async def open_client(connection: Connection) -> GuardedClient:
     """Return a connected client that does not reconnect yet.
 
-    Raises ConnectionFailed or AuthenticationFailed with the reason of every address, UsageError
-    when our own files or addresses are wrong.
+    Raises ConnectionFailed or AuthenticationFailed with the reason for every address, UsageError
+    if a file or address of the settings is invalid.
     """
-    plan = prepare(connection)
+    plan = make_plan(connection)
     failures: list[ConnectionFailed] = []
     try:
         async with asyncio.timeout(connection.connect_timeout_s):
             for address in plan.addresses:
                 try:
-                    return await attempt(plan, address)
+                    return await connect_to(plan, address)
                 except ConnectionFailed as failure:
                     failures.append(failure)
     except TimeoutError:
         timeout_text = f"within {connection.connect_timeout_s:g} s"
         failures.append(ConnectionFailed(f"no connection could be made {timeout_text}"))
-    raise _summary(failures)
+    raise _combine_failures(failures)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The resolved and checked inputs of an attempt to connect."""
+class ConnectPlan:
+    """The checked settings of an attempt to connect."""
 
     connection: Connection
     addresses: tuple[Address, ...]
@@ -124,10 +122,10 @@ class Plan:
     tls_only: bool
 
 
-def prepare(connection: Connection) -> Plan:
-    """Resolve addresses, identity and TLS files; raises UsageError when one is wrong."""
+def make_plan(connection: Connection) -> ConnectPlan:
+    """Return the checked addresses, identity and TLS files; raises UsageError for invalid ones."""
     addresses = parse_servers(connection.servers)
-    is_tls_wanted = connection.wants_tls or any(address.tls for address in addresses)
+    is_tls_wanted = connection.requires_tls or any(address.tls for address in addresses)
     prefix = connection.inbox_prefix
     if not _INBOX.fullmatch(prefix):
         raise UsageError(f"inbox_prefix {prefix!r} is not a subject without wildcards")
@@ -136,7 +134,7 @@ def prepare(connection: Connection) -> Plan:
         "allow_reconnect": False,
         "max_reconnect_attempts": 1,
         "reconnect_time_wait": RETRY_S,
-        "connect_timeout": min(_STEP_S, connection.connect_timeout_s),
+        "connect_timeout": min(_MAX_ATTEMPT_S, connection.connect_timeout_s),
         "ping_interval": _PING_S,
         "pending_size": 0,
         "dont_randomize": True,
@@ -144,90 +142,96 @@ def prepare(connection: Connection) -> Plan:
         **auth_options(connection, addresses),
         **tls_options(connection, is_wanted=is_tls_wanted),
     }
-    return Plan(connection, addresses, options, is_tls_wanted)
+    return ConnectPlan(connection, addresses, options, is_tls_wanted)
 
 
-async def attempt(plan: Plan, address: Address) -> GuardedClient:
-    """Connect to one address, or raise the explained reason."""
+async def connect_to(plan: ConnectPlan, address: Address) -> GuardedClient:
+    """Return a client connected to one address; raises natstui's error with the reason."""
     client = GuardedClient(tls_only=plan.tls_only)
     is_connected = False
     try:
-        await client.connect(servers=[address.url], error_cb=_raise, **plan.options)
+        await client.connect(servers=[address.url], error_cb=_raise_error, **plan.options)
         is_connected = True
     except (OSError, nats.errors.Error) as error:
         await dispose(client)
-        failure = await _failure(plan.connection, address, client, error)
-        raise explain_refusal(address.place, failure, plan.connection) from error
+        failure = await _explain_attempt(plan.connection, address, client, error)
+        raise explain_refusal(address.host_port, failure, plan.connection) from error
     finally:
         if not is_connected:
             await dispose(client)
     return client
 
 
-async def _failure(
+async def _explain_attempt(
     connection: Connection, address: Address, client: GuardedClient, error: Exception
 ) -> NatstuiError:
-    """Return why an attempt failed, from all available information."""
-    address_text, step = address.place, client.step
-    silent = step == "greeting" and client.refusal is None
-    if silent and connection.tls_first and not address.websocket:
-        return handshake_not_first(address_text)
-    no_handshake = address.websocket and step == "TLS" and isinstance(error, ssl.SSLError)
-    certificate = isinstance(error, ssl.SSLCertVerificationError)
-    if silent or (no_handshake and not certificate):
-        other_protocol = await _other_protocol(address)
+    """Return natstui's error for a failed attempt, from all available information."""
+    address_text, step = address.host_port, client.step
+    is_silent = step == "greeting" and client.refusal is None
+    if is_silent and connection.tls_first and not address.websocket:
+        return make_handshake_error(address_text)
+    is_handshake_error = address.websocket and step == "TLS" and isinstance(error, ssl.SSLError)
+    is_certificate_error = isinstance(error, ssl.SSLCertVerificationError)
+    if is_silent or (is_handshake_error and not is_certificate_error):
+        other_protocol = await _advise_protocol(address)
         if other_protocol is not None:
             kind = "WebSocket" if address.websocket else "NATS"
             reason = f"{address_text} does not greet as a {kind} server does; {other_protocol}"
             return ConnectionFailed(reason, step=step)
-    refusal = await refusal_of(client, address.host, address.port, error)
+    refusal = await find_refusal(client, address.host, address.port, error)
     return explain(address_text, step, error, refusal)
 
 
-async def refusal_of(client: GuardedClient, host: str, port: int, error: Exception) -> str | None:
-    """Return the server's error before it closed a connection; takes 1 s at most.
+async def find_refusal(
+    client: GuardedClient, host: str, port: int, error: Exception
+) -> str | None:
+    """Return the error that a server sent before it closed a connection, or None; within 1 s.
 
     A server that closes while we write resets the connection, and its error is lost. Then we
-    connect once more and only read: a full server sends its error to anybody.
+    connect once more and only read: a full server sends its error to every client.
     """
-    if client.refusal is not None or client.step != "authentication" or not hung_up(error):
+    if (
+        client.refusal is not None
+        or client.step != "authentication"
+        or not is_closed_by_server(error)
+    ):
         return client.refusal
     try:
         async with asyncio.timeout(_PROBE_S):
-            return await _said_unasked(host, port)
+            return await _read_greeting_error(host, port)
     except (OSError, ValueError):
-        return None  # it says nothing, or too much; TimeoutError is an OSError
+        return None  # no line, or one that is too long; TimeoutError is an OSError
 
 
-async def _said_unasked(host: str, port: int) -> str | None:
-    """Return the error after the INFO of a server; None without one."""
+async def _read_greeting_error(host: str, port: int) -> str | None:
+    """Return the error that a server sends after its INFO; None without one."""
     reader, writer = await asyncio.open_connection(host, port)
     try:
         await reader.readline()
         error_text = refusal_in(await reader.readline())
     finally:
         writer.transport.abort()
-    # That we do not say who we are is what it complains of then, and not why it hung up before.
+    # A timeout only means that we sent no identity now, and not why it closed before.
     return None if error_text is None or "timeout" in error_text.lower() else error_text
 
 
-async def _raise(error: Exception) -> None:
-    """Raise the error, to stop nats-py at the first failure instead of retrying."""
+async def _raise_error(error: Exception) -> None:
+    """Raise an error, so that nats-py stops at the first failure instead of retrying."""
     raise error
 
 
 async def dispose(client: GuardedClient) -> None:
-    """Close a client in any state, in a bounded time."""
-    closing = asyncio.ensure_future(client.close())
-    await asyncio.wait({closing}, timeout=_CLOSE_S)
+    """Close a client in any state, within 1.5 s."""
+    close_task = asyncio.ensure_future(client.close())
+    await asyncio.wait({close_task}, timeout=_CLOSE_S)
     client.abort()
-    if not closing.done():
-        closing.cancel()
-        await asyncio.wait({closing})
+    if not close_task.done():
+        close_task.cancel()
+        await asyncio.wait({close_task})
 
 
-def _summary(failures: list[ConnectionFailed]) -> ConnectionFailed:
-    """Return one error for the failures of all addresses."""
+def _combine_failures(failures: list[ConnectionFailed]) -> ConnectionFailed:
+    """Return one error with the failures of all addresses."""
     if len(failures) == 1:
         return failures[0]
     all_auth = all(isinstance(failure, AuthenticationFailed) for failure in failures)

@@ -1,4 +1,4 @@
-"""The user's permissions, as reported by the server: in violations, and on request."""
+"""Reads the user's permissions that the server reports: in violations, and on request."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "(
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A subject that the server has refused; nats-py has lower-cased it."""
+    """A denied subject, in lower case as nats-py reports it."""
 
     kind: Literal["publish", "subscribe"]
     subject: str
 
 
 def read_violation(text: str) -> Violation | None:
-    """Return the violation in an asynchronous error of nats-py."""
+    """Return the violation in an asynchronous error of nats-py; None without one."""
     match = _VIOLATION.search(text.lower())
     if match is None:
         return None
@@ -61,31 +61,31 @@ class _UserInfo(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class UserInfo:
-    """Our user, as reported by the server; None if unknown."""
+    """Our user, account and permissions, as the server reports them."""
 
     user: str | None
     account: str | None
     permitted: Permitted
     server_id: str | None = None
-    """The server that replied."""
+    """Id of the server that replied."""
 
 
 def read_user_info(data: bytes) -> UserInfo:
-    """Read the reply of `$SYS.REQ.USER.INFO`; raises RequestFailed when it cannot be read."""
+    """Decode the reply to `$SYS.REQ.USER.INFO`; raises RequestFailed if it is unreadable."""
     reply = read(USER_INFO, data, _UserInfo)
     user, server = reply.data or _User(), reply.server or _Server()
     rules = user.permissions or _Permissions()
     publish, subscribe = rules.publish or _Rules(), rules.subscribe or _Rules()
     permissions = Permitted(
         at_us=time.time_ns() // 1000,
-        publish_allow=_tuple_or_all(publish.allow),
+        publish_allow=_allowed_subjects(publish.allow),
         publish_deny=tuple(publish.deny or ()),
-        subscribe_allow=_tuple_or_all(subscribe.allow),
+        subscribe_allow=_allowed_subjects(subscribe.allow),
         subscribe_deny=tuple(subscribe.deny or ()),
     )
     return UserInfo(user.user, user.account, permissions, server.id)
 
 
-def _tuple_or_all(subjects: list[str] | None) -> tuple[str, ...] | None:
-    """Return the allowed subjects; a list that is empty or absent allows everything."""
+def _allowed_subjects(subjects: list[str] | None) -> tuple[str, ...] | None:
+    """Return the allowed subjects; None if the list is empty or absent, which allows all."""
     return tuple(subjects) if subjects else None

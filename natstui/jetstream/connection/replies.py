@@ -1,4 +1,4 @@
-"""Replies of the JetStream API: their errors as errors of natstui, and the pages of lists."""
+"""Decodes replies of the JetStream API: their errors, and the pages of lists."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from natstui.errors import (
     ReplyUnreadable,
     RequestFailed,
 )
-from natstui.parsing import reason
+from natstui.parsing import describe_parse_error
 
 T = TypeVar("T")
 
-MOST = 2**63 - 1
-Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+MAX_INT64 = 2**63 - 1
+Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT64)]
 """A number that a recording and its readers can store."""
-Limit = Annotated[int, msgspec.Meta(ge=-1, le=MOST)]
+Limit = Annotated[int, msgspec.Meta(ge=-1, le=MAX_INT64)]
 """A count, where -1 means unlimited."""
 
-_MOST_UNSIGNED = 2**64 - 1
+_MAX_UINT64 = 2**64 - 1
 _LONG_NUMBER = re.compile(rb"[0-9]{20}")
 _UNREADABLE = (msgspec.DecodeError, ValueError, KeyError, OverflowError, RecursionError)
 
@@ -42,7 +42,7 @@ _SMALLER = (
 )
 _ADVICE = {10002: _SMALLER, 10028: _SMALLER, 10047: _SMALLER}
 # `type` and `error` come first in every reply, so a big one need not be searched.
-_LOOK_BYTES = 300
+_ERROR_SEARCH_BYTES = 300
 
 
 class _Error(msgspec.Struct):
@@ -65,7 +65,7 @@ class _Row(msgspec.Struct):
 
 
 class Page(msgspec.Struct):
-    """The position of a page in a list (`total`, `offset`, `limit`), and its rows."""
+    """A page of a list: its position (`total`, `offset`, `limit`) and rows."""
 
     total: int = 0
     offset: int = 0
@@ -75,7 +75,7 @@ class Page(msgspec.Struct):
 
     @property
     def names(self) -> Iterator[str]:
-        """Yield the names of the listed items."""
+        """Yield the names of the listed streams or consumers."""
         for row in (*(self.streams or ()), *(self.consumers or ())):
             if isinstance(row, str):
                 yield row
@@ -85,45 +85,45 @@ class Page(msgspec.Struct):
 
 
 def check_reply(verb: str, data: bytes) -> None:
-    """Raise the error of an API reply, if it has one.
+    """Raise the error in an API reply, if it has one.
 
-    Errors: NotFound, Conflict, JetStreamUnavailable, else RequestFailed, with both codes;
-    ReplyUnreadable.
+    It is NotFound, Conflict, JetStreamUnavailable, else RequestFailed, with both codes. Raises
+    ReplyUnreadable for an invalid reply.
     """
     if _LONG_NUMBER.search(data):
         _check_numbers(verb, data)
-    if b'"error"' not in data[:_LOOK_BYTES]:
+    if b'"error"' not in data[:_ERROR_SEARCH_BYTES]:
         return
     error = read(verb, data, _Reply).error
     if error is None:
         return
     number = f" (error {error.err_code})" if error.err_code is not None else f" ({error.code})"
-    sentence = f"{verb}: {clean_line(error.description)}{number}{_advice(error.err_code)}"
-    raise _kind(error)(sentence, code=error.code, err_code=error.err_code)
+    sentence = f"{verb}: {clean_line(error.description)}{number}{_advice_text(error.err_code)}"
+    raise _error_class(error)(sentence, code=error.code, err_code=error.err_code)
 
 
 def _check_numbers(verb: str, data: bytes) -> None:
-    """Raise ReplyUnreadable for an impossibly large number, which would break sums and texts."""
+    """Raise ReplyUnreadable for a number above 64 bits, which would break sums and texts."""
 
     def number(text: str) -> int:
-        if abs(value := int(text)) > _MOST_UNSIGNED:
+        if abs(value := int(text)) > _MAX_UINT64:
             raise ValueError("a number has more than 64 bits")
         return value
 
     try:
         json.loads(data, parse_int=number)
     except (ValueError, RecursionError) as error:
-        message = clean_line(reason(error))
+        message = clean_line(describe_parse_error(error))
         raise ReplyUnreadable(f"{verb}: the server's reply cannot be read ({message})") from error
 
 
-def _advice(err_code: int | None) -> str:
-    """Return advice for an error whose text has none."""
+def _advice_text(err_code: int | None) -> str:
+    """Return a clause with advice for an error code; empty without advice."""
     advice = _ADVICE.get(err_code or 0)
     return f": {advice}" if advice else ""
 
 
-def _kind(error: _Error) -> type[RequestFailed]:
+def _error_class(error: _Error) -> type[RequestFailed]:
     if error.err_code in _NO_JETSTREAM:
         return JetStreamUnavailable
     if error.err_code in _CONFLICT:
@@ -134,24 +134,24 @@ def _kind(error: _Error) -> type[RequestFailed]:
 
 
 def read(verb: str, data: bytes, kind: type[T]) -> T:
-    """Return a decoded reply; raises ReplyUnreadable if it has another shape."""
+    """Return a decoded reply; raises ReplyUnreadable if it does not match `kind`."""
     try:
         return decoder_of(kind).decode(data)
     except _UNREADABLE as error:
-        message = clean_line(reason(error))
+        message = clean_line(describe_parse_error(error))
         raise ReplyUnreadable(f"{verb}: the server's reply cannot be read ({message})") from error
 
 
 _IDLE_PAGES_COUNT = 16
-"""Limit of list pages without a new row: rows of nodes that are down are left out."""
+"""Limit of successive pages without a new row; rows of nodes that are down are left out."""
 
 
-_MOST_LISTED = 1_000_000
+_MAX_LISTED_COUNT = 1_000_000
 """Limit of a list's length: a longer one would fill the memory."""
 
 
-class News:
-    """Detects an endless list: many pages without a new name."""
+class EndlessListCheck:
+    """Detects an endless list by many successive pages without a new name."""
 
     def __init__(self, verb: str) -> None:
         self._verb = verb
@@ -159,12 +159,13 @@ class News:
         self._idle_pages_count = 0
 
     def check(self, names: Iterable[str], total: int = 0) -> None:
-        """Check the names of a page that is not the last; raises RequestFailed.
+        """Check the names of a page that is not the last; raises RequestFailed for an endless
+        list.
 
-        `total` is the server's count; 0 if the caller has its own limit.
+        `total` is the server's number of rows, which is limited; 0 if the caller limits it.
         """
-        if total > _MOST_LISTED:
-            limit_text = f"the server lists {total:,}, natstui reads at most {_MOST_LISTED:,}"
+        if total > _MAX_LISTED_COUNT:
+            limit_text = f"the server lists {total:,}, natstui reads at most {_MAX_LISTED_COUNT:,}"
             raise RequestFailed(f"{self._verb}: {limit_text}")
         known_count = len(self._names)
         self._names.update(names)
@@ -175,12 +176,14 @@ class News:
 
 
 def read_page(verb: str, data: bytes) -> Page:
-    """Return the position of this page of a list."""
+    """Return the decoded page of a list; raises ReplyUnreadable."""
     return read(verb, data, Page)
 
 
-def no_responders(verb: str, prefix: str, server_info: Mapping[str, object]) -> RequestFailed:
-    """Return the error for a request of the API without responders."""
+def make_no_responders_error(
+    verb: str, prefix: str, server_info: Mapping[str, object]
+) -> RequestFailed:
+    """Return the error for an API request without responders."""
     if verb.startswith("DIRECT.GET."):
         stream = clean_line(verb.split(".")[2])
         return NotFound(f"no stream {stream!r}, or it does not allow direct reads", code=503)
@@ -194,17 +197,16 @@ def no_responders(verb: str, prefix: str, server_info: Mapping[str, object]) -> 
     return JetStreamUnavailable(reason, code=503)
 
 
-class reading:
-    """Turns decoding errors into RequestFailed: the reply is not as documented.
+class raise_unreadable:
+    """Context that raises ReplyUnreadable, a RequestFailed, for a decoding error in its block.
 
-    A class, because there is one for each row of a big reply: a generator takes three times as
-    long.
+    It is a class because a generator takes three times as long, and there is one per row.
     """
 
-    __slots__ = ("_what",)
+    __slots__ = ("_request_name",)
 
-    def __init__(self, label: str) -> None:
-        self._what = label
+    def __init__(self, request_name: str) -> None:
+        self._request_name = request_name
 
     def __enter__(self) -> None:
         """Enter the block."""
@@ -212,5 +214,7 @@ class reading:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Raise ReplyUnreadable instead of a decoding error."""
         if error is not None and isinstance(error, _UNREADABLE):
-            sentence = f"the server's reply to {self._what} cannot be read: {reason(error)}"
-            raise ReplyUnreadable(sentence) from error
+            message = describe_parse_error(error)
+            raise ReplyUnreadable(
+                f"the server's reply to {self._request_name} cannot be read: {message}"
+            ) from error

@@ -1,6 +1,6 @@
 """The documented shapes of JetStream API replies, checked before a reply is used.
 
-A reply with another shape becomes one sentence here, not a failure where its parts are read.
+A reply with another shape raises one error here, instead of failing where its fields are used.
 Unknown fields are ignored.
 """
 
@@ -22,7 +22,7 @@ from natstui.model.assets.subjects import contains
 
 _Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Count = Annotated[int, msgspec.Meta(ge=0)]
-"""A count without limit: sequences are unsigned there, and bounds here are signed."""
+"""A count without upper limit: sequences have 64 unsigned bits, bounds of msgspec are signed."""
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
@@ -44,8 +44,8 @@ _KINDS: dict[Kind, Any] = {
 }  # fmt: skip
 
 
-def _struct(name: str, fields: Iterable[Field], needs_name: bool) -> type[msgspec.Struct]:
-    """Return the shape of a configuration with these options, all of which are optional."""
+def _make_struct(name: str, fields: Iterable[Field], needs_name: bool) -> type[msgspec.Struct]:
+    """Return the struct type of a configuration whose fields are all optional."""
     types, inner = dict[str, Any](), dict[str, dict[str, Any]]()
     for field in fields:
         if field.kind == "threshold":
@@ -60,7 +60,7 @@ def _struct(name: str, fields: Iterable[Field], needs_name: bool) -> type[msgspe
     return msgspec.defstruct(name, [*required, *((key, types[key], None) for key in types)])
 
 
-class _Place(msgspec.Struct):
+class _Position(msgspec.Struct):
     consumer_seq: _Count
     stream_seq: _Count
     last_active: _Time | None = None
@@ -102,7 +102,7 @@ class _Message(msgspec.Struct):
     data: bytes | None = None
 
 
-class _OneMessage(msgspec.Struct):
+class _MessageReply(msgspec.Struct):
     message: _Message
 
 
@@ -112,44 +112,44 @@ class _Names(msgspec.Struct):
     total: _Count = 0
 
 
-class _Done(msgspec.Struct):
+class _SuccessReply(msgspec.Struct):
     success: bool | None = None
 
 
-class _Purged(_Done):
+class _PurgeReply(_SuccessReply):
     purged: _Count | None = None
 
 
-class _Paused(msgspec.Struct):
+class _PauseReply(msgspec.Struct):
     paused: bool | None = None
     pause_until: _Time | None = None
 
 
-class _Reset(msgspec.Struct):
+class _ResetReply(msgspec.Struct):
     reset_seq: _Count | None = None
 
 
-class _Typed(msgspec.Struct):
-    """A reply of which only its type is checked."""
+class _TypedReply(msgspec.Struct):
+    """A reply of which only the type is checked."""
 
     type: str = ""
 
 
-class _Begun(msgspec.Struct):
+class _RestoreReply(msgspec.Struct):
     deliver_subject: str
 
 
-class _Any(msgspec.Struct):
-    """An object with any fields."""
+class _AnyReply(msgspec.Struct):
+    """A reply with any fields."""
 
 
 @cache
 def _shapes() -> dict[str, Any]:
-    # Imported here: the tables of options are read by commands that ask for assets only.
+    # Imported here: only requests for streams or consumers need the tables of options.
     from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
     from natstui.model.assets.stream_fields import STREAM_FIELDS
 
-    config = ("config", _struct("StreamConfig", STREAM_FIELDS, needs_name=True))
+    config = ("config", _make_struct("StreamConfig", STREAM_FIELDS, needs_name=True))
     snapshot = msgspec.defstruct("Snapshot", [config, ("state", _State)])
     stream = msgspec.defstruct(
         "Stream",
@@ -164,17 +164,17 @@ def _shapes() -> dict[str, Any]:
         ],
     )
     # A single filter has no row in the table of options: forms and flags write the list.
-    one_filter = Field("filter_subject", "Filter", "subject", "Consumer", "")
-    consumer_fields = (*CONSUMER_FIELDS, one_filter)
+    filter_field = Field("filter_subject", "Filter", "subject", "Consumer", "")
+    consumer_fields = (*CONSUMER_FIELDS, filter_field)
     consumer = msgspec.defstruct(
         "Consumer",
         [
-            ("config", _struct("ConsumerConfig", consumer_fields, needs_name=False)),
+            ("config", _make_struct("ConsumerConfig", consumer_fields, needs_name=False)),
             ("name", str),
             ("stream_name", str),
             ("created", _Time),
-            ("delivered", _Place),
-            ("ack_floor", _Place),
+            ("delivered", _Position),
+            ("ack_floor", _Position),
             ("num_pending", _Count),
             ("num_ack_pending", _Count),
             ("num_redelivered", _Count),
@@ -184,27 +184,32 @@ def _shapes() -> dict[str, Any]:
             ("ts", _Time | None, None),
         ],
     )
-    # Which rows it could not reach, and which it refuses to run, with the reason.
-    unlisted = [
+    # Rows that the server could not reach, and rows that it refuses to run with the reason.
+    incomplete_fields = [
         ("missing", list[str] | None, None),
         ("offline", dict[str, str] | None, None),
         ("total", _Count, 0),
     ]
-    streams = msgspec.defstruct("Streams", [("streams", list[stream] | None, None), *unlisted])  # type: ignore[valid-type]
+    streams = msgspec.defstruct(
+        "Streams",
+        [("streams", list[stream] | None, None), *incomplete_fields],  # type: ignore[valid-type]
+    )
     consumers = msgspec.defstruct(
         "Consumers",
-        [("consumers", list[consumer] | None, None), *unlisted],  # type: ignore[valid-type]
+        [("consumers", list[consumer] | None, None), *incomplete_fields],  # type: ignore[valid-type]
     )
     return {
         "STREAM.INFO": stream, "STREAM.CREATE": stream, "STREAM.UPDATE": stream,
         "STREAM.LIST": streams, "CONSUMER.INFO": consumer, "CONSUMER.CREATE": consumer,
         "CONSUMER.DURABLE": consumer, "CONSUMER.LIST": consumers,
-        "STREAM.NAMES": _Names, "CONSUMER.NAMES": _Names, "STREAM.MSG.GET": _OneMessage,
-        "STREAM.SNAPSHOT": snapshot, "STREAM.RESTORE": _Begun,
-        "STREAM.PURGE": _Purged, "STREAM.DELETE": _Done, "CONSUMER.DELETE": _Done,
-        "STREAM.MSG.DELETE": _Done, "STREAM.LEADER": _Done, "CONSUMER.LEADER": _Done,
-        "META.LEADER": _Done, "STREAM.PEER": _Done, "SERVER.REMOVE": _Done,
-        "CONSUMER.PAUSE": _Paused, "CONSUMER.RESET": _Reset, "CONSUMER.UNPIN": _Typed,
+        "STREAM.NAMES": _Names, "CONSUMER.NAMES": _Names, "STREAM.MSG.GET": _MessageReply,
+        "STREAM.SNAPSHOT": snapshot, "STREAM.RESTORE": _RestoreReply,
+        "STREAM.PURGE": _PurgeReply, "STREAM.DELETE": _SuccessReply,
+        "CONSUMER.DELETE": _SuccessReply, "STREAM.MSG.DELETE": _SuccessReply,
+        "STREAM.LEADER": _SuccessReply, "CONSUMER.LEADER": _SuccessReply,
+        "META.LEADER": _SuccessReply, "STREAM.PEER": _SuccessReply,
+        "SERVER.REMOVE": _SuccessReply, "CONSUMER.PAUSE": _PauseReply,
+        "CONSUMER.RESET": _ResetReply, "CONSUMER.UNPIN": _TypedReply,
     }  # fmt: skip
 
 
@@ -212,30 +217,30 @@ _VERB = re.compile(r"(?:STREAM\.MSG|STREAM|CONSUMER|META|SERVER)\.[A-Z]+")
 
 
 def check_shape(verb: str, data: bytes, body: Mapping[str, Any] | None = None) -> None:
-    """Raise RequestFailed unless a reply to `verb` is JSON of the documented shape.
+    """Raise RequestFailed if a reply to `verb` is no JSON of the documented shape.
 
-    Also if a message is not the one that `body` requested, or an INFO is about another stream or
-    consumer. Raises OutcomeUnknown for a reply to a change that does not say whether it was done,
-    or that is about another stream or consumer.
+    Also if a message is not the one that `body` requests, or an INFO is about another stream or
+    consumer. Raises OutcomeUnknown for a reply to a change that does not show whether the change
+    was done, or that is about another stream or consumer.
     """
     match = _VERB.match(verb)
-    reply = read(verb, data, _shapes().get(match[0] if match else "", _Any))
+    reply = read(verb, data, _shapes().get(match[0] if match else "", _AnyReply))
     match reply:
-        case _Done(success=False):
+        case _SuccessReply(success=False):
             raise RequestFailed(f"{verb}: the server did not do it, and gave no reason")
         case (
-            _Done(success=None)
-            | _Purged(purged=None)
-            | _Paused(paused=None)
-            | _Reset(reset_seq=None)
-            | _Typed(type="")
+            _SuccessReply(success=None)
+            | _PurgeReply(purged=None)
+            | _PauseReply(paused=None)
+            | _ResetReply(reset_seq=None)
+            | _TypedReply(type="")
         ):
             raise OutcomeUnknown(f"{verb}: the server's reply does not say whether it was done")
-        case _OneMessage():
+        case _MessageReply():
             _check_message(verb, reply.message, body or {})
-    # What is not known is decoded too: no number or nesting in it may fail later.
+    # Unknown fields are decoded too, so that no number or nesting in them fails later.
     fields: Any = read(verb, data, Any)
-    if match and match[0] in _CREATED_BY and body:
+    if match and match[0] in _WRITE_VERBS and body:
         _check_name(verb, fields, body)
     if match and match[0] == "STREAM.INFO":
         check_read_name(verb, fields["config"]["name"])
@@ -244,12 +249,12 @@ def check_shape(verb: str, data: bytes, body: Mapping[str, Any] | None = None) -
 
 
 def check_read_name(verb: str, replied_name: str) -> None:
-    """Raise RequestFailed if a reply is about another stream or consumer than was read."""
+    """Raise RequestFailed if a reply is about another stream or consumer than requested."""
     if verb.split(".", 2)[2] != replied_name:
         raise RequestFailed(f"{verb}: the server's reply is about {clean_line(replied_name)!r}")
 
 
-_CREATED_BY = ("STREAM.CREATE", "STREAM.UPDATE", "CONSUMER.CREATE", "CONSUMER.DURABLE")
+_WRITE_VERBS = ("STREAM.CREATE", "STREAM.UPDATE", "CONSUMER.CREATE", "CONSUMER.DURABLE")
 
 
 def _check_name(verb: str, reply: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
@@ -269,12 +274,12 @@ def _check_name(verb: str, reply: Mapping[str, Any], requested: Mapping[str, Any
 
 
 def _check_message(verb: str, message: _Message, requested: Mapping[str, Any]) -> None:
-    following, newest = requested.get("next_by_subj"), requested.get("last_by_subj")
-    wanted = following or newest
-    if wanted and not contains(wanted, message.subject):
+    next_subject, last_subject = requested.get("next_by_subj"), requested.get("last_by_subj")
+    subject_filter = next_subject or last_subject
+    if subject_filter and not contains(subject_filter, message.subject):
         raise RequestFailed(f"{verb}: the server replied with a message of another subject")
     seq = requested.get("seq")
-    if seq and (message.seq < seq if following else message.seq != seq):
+    if seq and (message.seq < seq if next_subject else message.seq != seq):
         raise RequestFailed(
             f"{verb}: the server replied with message {message.seq}, not with {seq}"
         )

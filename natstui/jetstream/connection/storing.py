@@ -1,4 +1,4 @@
-"""Stores one message in a stream, and checks its ack."""
+"""Stores messages in streams, checks their acks, and whether the streams have kept them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from natstui.clean import clean_line
 from natstui.clock import steady_s
 from natstui.decoding import decoder_of
 from natstui.errors import (
+    ActionRefused,
+    ConnectionLost,
     JetStreamUnavailable,
     NotFound,
     OutcomeUnknown,
     PermissionDenied,
-    Refused,
     ReplyUnreadable,
     RequestFailed,
     RequestTimedOut,
-    ServerGone,
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
@@ -34,7 +34,7 @@ from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.buckets import bucket_change
 from natstui.model.assets.fields import is_on, number_at, text_at
 from natstui.model.assets.limits_loss import (
-    CONSUMED,
+    ACK_RETENTIONS,
     later_removal_reason,
     removal_reason,
     stored_filters,
@@ -46,11 +46,11 @@ from natstui.model.records.messages import PubAck
 T = TypeVar("T")
 
 LEADERLESS_S = 10.0
-"""How long a message is sent again that nobody receives: electing a leader takes some seconds."""
-_AGAIN_S = 0.25
+"""Maximum time to retry a message without a responder: electing a leader takes some seconds."""
+_RETRY_S = 0.25
 _NO_META_LEADER = 10008
 _CLOCKS_DIFFER_US = 500_000
-"""How much later than one of its followers a message may seem to be stored, by another leader."""
+"""Maximum time by which a message may seem to be stored after the next one: clocks differ."""
 
 
 class _PubAck(msgspec.Struct):
@@ -68,14 +68,15 @@ async def store(
     headers: dict[str, str] | None = None,
     stream: str | None = None,
 ) -> PubAck:
-    """Send one message and return the ack of the stream.
+    """Send one message and return the ack of its stream.
 
-    While the stream has no leader, the message is sent again. Raises RequestFailed when no stream
-    stores the subject, or none elects a leader in time, what `check_ack` raises, and the request
-    errors.
+    While the stream has no leader, the message is sent again. Raises RequestFailed if no stream
+    has the subject or elects a leader in time, what `check_ack` raises, and the request errors.
     """
     until_s = steady_s() + LEADERLESS_S
-    while is_unanswered(reply := await client.ask(subject, payload, headers=headers or None)):
+    while has_no_responders(
+        reply := await client.request_subject(subject, payload, headers=headers or None)
+    ):
         if stream is None:
             await _check_has_stream(client, subject)
         if steady_s() > until_s:
@@ -84,7 +85,7 @@ async def store(
                 f"no leader within {LEADERLESS_S:g} s",
                 code=503,
             )
-        await asyncio.sleep(_AGAIN_S)
+        await asyncio.sleep(_RETRY_S)
     check_reply("publish", reply.data)
     ack = read_ack(subject, reply.data, _PubAck)
     domain = None if ack.domain == client.link.domain else ack.domain
@@ -96,10 +97,10 @@ async def store(
 
 
 def read_ack(subject: str, data: bytes, kind: type[T]) -> T:
-    """Return the decoded ack of a message; raises ReplyUnreadable for what is none.
+    """Return the decoded ack of a message; raises ReplyUnreadable if it is none.
 
-    The message may be stored all the same: a service may reply before the stream, and of a stream
-    with a control character in its name servers send acks that are no JSON.
+    The message may be stored nevertheless: a service may reply before the stream, and the ack of a
+    stream with a control character in its name is no valid JSON.
     """
     try:
         return decoder_of(kind).decode(data)
@@ -110,16 +111,16 @@ def read_ack(subject: str, data: bytes, kind: type[T]) -> T:
 
 
 async def has_stream(client: Client, subject: str) -> bool | None:
-    """Return whether a stream has a subject, also without a leader; None if no server knows now.
+    """Return whether a stream has a subject, even without a leader; None if no server knows now.
 
     Raises PermissionDenied and RequestFailed.
     """
     try:
         reply = await client.request("STREAM.NAMES", {"subject": subject})
-    except (RequestTimedOut, ServerGone):
+    except (RequestTimedOut, ConnectionLost):
         return None
     except JetStreamUnavailable as error:
-        # While the cluster elects the leader of its meta group, nobody can tell.
+        # While the cluster elects the leader of its meta group, no server knows.
         return None if error.err_code == _NO_META_LEADER else False
     return bool(json.loads(reply).get("streams"))
 
@@ -128,31 +129,32 @@ _SERVER_CHANGES = (
     "$SYS.REQ.SERVER.*.KICK", "$SYS.REQ.SERVER.*.LDM", "$SYS.REQ.SERVER.*.RELOAD",
     "$SYS.REQ.CLAIMS.>", "$SYS.REQ.ACCOUNT.*.CLAIMS.>", "$SYS.ACCOUNT.*.CLAIMS.>",
 )  # fmt: skip
-"""Subjects of the system account that do more than read."""
+"""Subjects of system requests that change something."""
 
 
 _API_READS = (
     "INFO", "STREAM.NAMES", "STREAM.LIST", "STREAM.INFO.*", "STREAM.MSG.GET.*", "DIRECT.GET.>",
     "CONSUMER.NAMES.*", "CONSUMER.LIST.*", "CONSUMER.INFO.*.*",
 )  # fmt: skip
-"""Verbs of the API that change nothing; all others are taken to change something."""
+"""Verbs of the API that change nothing; all others may change something."""
 
 
 def _changes_by_api(prefix: str, subject: str) -> bool:
-    """Return whether a subject, or some of a filter, may be a request that changes something."""
+    """Return whether a subject, or one that a filter matches, may be an API request that changes
+    something.
+    """
     return overlap(f"{prefix}.>", subject) and not any(
         contains(f"{prefix}.{verb}", subject) for verb in _API_READS
     )
 
 
-async def effects_of(client: Client, subjects: Sequence[str]) -> str | None:
-    """Return what messages delete or change beside the streams that store them, in clauses: as
-    requests to the API of any domain, as acks, or in buckets. None if nothing.
+async def describe_side_effects(client: Client, subjects: Sequence[str]) -> str | None:
+    """Return a text of the side effects of messages to `subjects`; None if there are none.
 
-    `subjects` may be filters.
+    Such are API requests in any domain, acks, and changes of buckets. `subjects` may be filters.
     """
 
-    def reach(server_subject: str) -> bool:
+    def is_reached(server_subject: str) -> bool:
         return any(overlap(server_subject, subject) for subject in subjects)
 
     for prefix in dict.fromkeys((client.prefix, "$JS.API", "$JS.*.API")):
@@ -172,18 +174,19 @@ async def effects_of(client: Client, subjects: Sequence[str]) -> str | None:
             overlap(api_verb, verb) for api_verb in (*changing_verbs, "STREAM.SNAPSHOT.*")
         ):
             return "it has the form of a request to a server, which would change something"
-    if reach("$JS.ACK.>"):
+    if is_reached("$JS.ACK.>"):
         return "it is the acknowledgement of a message, which may remove it from its stream"
-    if any(reach(server_subject) for server_subject in _SERVER_CHANGES):
+    if any(is_reached(server_subject) for server_subject in _SERVER_CHANGES):
         return "it is a request to the server itself, which changes it or disconnects clients"
-    return await bucket_changes(client, subjects)
+    return await describe_bucket_changes(client, subjects)
 
 
-async def bucket_changes(client: Client, subjects: Iterable[str]) -> str | None:
-    """Return which keys and objects of buckets messages change, in clauses; None if none.
+async def describe_bucket_changes(client: Client, subjects: Iterable[str]) -> str | None:
+    """Return a text of the keys and objects that messages to `subjects` change; None if there are
+    none.
 
-    `subjects` may be filters. What no stream stores changes nothing; what may not be read is
-    taken to be there.
+    `subjects` may be filters. A subject of no stream changes nothing; one whose stream may not be
+    read counts as stored.
     """
     clauses = []
     for subject in dict.fromkeys(subjects):
@@ -203,14 +206,14 @@ async def _may_be_stored(client: Client, subject: str) -> bool:
 
 
 async def _check_has_stream(client: Client, subject: str) -> None:
-    """Raise RequestFailed when no stream has a subject; unknown for whom may not list streams."""
+    """Raise RequestFailed if no stream has a subject; without permission to list streams, pass."""
     with suppress(PermissionDenied):
         if await has_stream(client, subject) is False:
-            raise no_stream(subject)
+            raise make_no_stream_error(subject)
 
 
-def no_stream(subject: str) -> RequestFailed:
-    """Return the error of a message that no stream stores."""
+def make_no_stream_error(subject: str) -> RequestFailed:
+    """Return the error for a subject that no stream stores."""
     return RequestFailed(f'no stream stores "{subject}"', code=503)
 
 
@@ -221,9 +224,9 @@ MESSAGE_ID = "nats-msg-id"
 def check_ack(
     ack: PubAck, subject: str, headers: Iterable[tuple[str, str]], stream: str | None = None
 ) -> None:
-    """Raise OutcomeUnknown for an ack that no stream sends for a message with these headers.
+    """Raise OutcomeUnknown if an ack cannot be of a message with this subject and headers.
 
-    `stream` is the one that stores it, if known.
+    `stream` is the stream that stores it, if known.
     """
     expected_stream, has_id = stream, False
     for name, text in headers:
@@ -234,7 +237,7 @@ def check_ack(
         problem = f"by stream {clean_line(ack.stream)} instead of {expected_stream}"
     elif ack.duplicate and not has_id:
         problem = f"as a duplicate of {ack.stored_seq} in {ack.stream}, though it has no id"
-    # Of a duplicate that is still being stored a cluster may not know the sequence yet.
+    # A cluster may not know the sequence of a duplicate yet, while the message is being stored.
     elif ack.stored_seq < (0 if ack.duplicate else 1):
         problem = f"with sequence {ack.stored_seq}, which no message has"
     if problem:
@@ -242,9 +245,9 @@ def check_ack(
 
 
 def check_ack_domain(client: Client, subject: str, stream: str, domain: str | None) -> None:
-    """Raise OutcomeUnknown for an ack by a stream of another domain than that of the requests.
+    """Raise OutcomeUnknown if an ack comes from a stream of another domain than ours.
 
-    Both may store a message that reaches both; only the first ack is received.
+    Streams of both domains may store a message; only the first ack is received.
     """
     own_domain = client.link.domain
     if None not in (domain, own_domain) and domain != own_domain:
@@ -254,7 +257,7 @@ def check_ack_domain(client: Client, subject: str, stream: str, domain: str | No
         )
 
 
-async def not_kept(
+async def count_not_kept(
     client: Client,
     stream: str,
     ranges: Sequence[Sequence[int]],
@@ -262,13 +265,14 @@ async def not_kept(
     age_s: float = math.inf,
     sent_msgs: Mapping[str, int] | None = None,
 ) -> tuple[int, str] | None:
-    """Return how many acknowledged messages a stream has not kept, and why; None if it has all.
+    """Return how many acknowledged messages a stream has not kept, and the reason; None if it has
+    all.
 
-    An acknowledgement promises no more than that the stream has received a message: its limits may
-    have removed it since, and without a consumer interest retention stores nothing. Messages acked
-    by consumers are not counted. `ranges` are the first and last sequence of each; of messages of
-    one `subject` those between the ends are not checked. `age_s` is the age of the oldest, and
-    `sent_msgs` are the messages by subject. Raises the request errors.
+    An acknowledgement only means that the stream has received a message: its limits may have
+    removed the message since, and interest retention without a consumer stores nothing. Messages
+    acked by consumers are not counted. `ranges` are first and last sequences; with a `subject`,
+    the sequences between them are not checked. `age_s` is the age of the oldest message,
+    `sent_msgs` is the number of messages by subject. Raises the request errors.
     """
     verb = f"STREAM.INFO.{stream}"
     info = json.loads(await client.request(verb))
@@ -279,7 +283,7 @@ async def not_kept(
     sent_msgs = {subject: acked_msgs} if subject else sent_msgs or {}
     if sent_msgs and is_interest and consumers_count:
         filters = await consumer_filters(client, stream)
-        unwanted = {
+        unconsumed = {
             sent_subject: count
             for sent_subject, count in sent_msgs.items()
             if not any(
@@ -288,10 +292,12 @@ async def not_kept(
                 for subject_filter in filters
             )
         }
-        if unwanted:
-            what = next(iter(unwanted)) if len(unwanted) == 1 else f"{len(unwanted):,} subjects"
-            text = f"{stream}: interest retention, and no consumer of {what}"
-            return sum(unwanted.values()), text
+        if unconsumed:
+            subjects_text = (
+                next(iter(unconsumed)) if len(unconsumed) == 1 else f"{len(unconsumed):,} subjects"
+            )
+            text = f"{stream}: interest retention, and no consumer of {subjects_text}"
+            return sum(unconsumed.values()), text
     reason = removal_reason(config, state, age_s)
     if reason is None and consumers_count and len(sent_msgs) == 1:
         reason = await _full_subject_reason(client, config, next(iter(sent_msgs)))
@@ -305,51 +311,50 @@ async def not_kept(
     if subject is None and number_at(state, "num_deleted"):
         # Of some streams the list is long.
         state = json.loads(await client.request(verb, {"deleted_details": True}))["state"]
-    count = missing_count(ranges, state)
+    count = count_missing(ranges, state)
     return (count, f"{stream}: {reason}") if count else None
 
 
 async def _full_subject_reason(
     client: Client, config: Mapping[str, Any], sent_subject: str
 ) -> str | None:
-    """Return that the limit of a subject may have removed new messages; None if it has fewer."""
-    most_msgs = number_at(config, "max_msgs_per_subject")
-    if most_msgs <= 0 or is_on(config, "discard_new_per_subject"):
+    """Return why messages of a subject may be removed: its limit is reached; else None."""
+    max_msgs = number_at(config, "max_msgs_per_subject")
+    if max_msgs <= 0 or is_on(config, "discard_new_per_subject"):
         return None
     (stored_subject,) = stored_filters(config, [sent_subject])
     body = {"subjects_filter": stored_subject}
     info = json.loads(await client.request(f"STREAM.INFO.{text_at(config, 'name')}", body))
     subject_msgs = max((info["state"].get("subjects") or {}).values(), default=0)
-    if subject_msgs < most_msgs:
+    if subject_msgs < max_msgs:
         return None
-    return f"max messages per subject {most_msgs:,}, or acks of its consumers"
+    return f"max messages per subject {max_msgs:,}, or acks of its consumers"
 
 
 async def check_kept(client: Client, config: Mapping[str, Any], seq: int, subject: str) -> None:
-    """Raise RequestFailed where a stream has acknowledged a message and not kept it, as interest
-    retention does without a consumer. `config` is that of the stream; also raises the request
-    errors.
+    """Raise RequestFailed if interest retention has not kept an acknowledged message, as no
+    consumer needs it; also raises the request errors.
     """
     if text_at(config, "retention") != "interest":
         return
-    missing = await not_kept(client, text_at(config, "name"), [(seq, seq)], subject)
-    if missing is not None:
-        raise RequestFailed(f"acknowledged, and not kept by {missing[1]}")
+    not_kept = await count_not_kept(client, text_at(config, "name"), [(seq, seq)], subject)
+    if not_kept is not None:
+        raise RequestFailed(f"acknowledged, and not kept by {not_kept[1]}")
 
 
-async def gone_since(
+async def count_missing_since(
     client: Client, stream: str, ranges: Sequence[Sequence[int]]
 ) -> tuple[int, str, bool]:
-    """Return how many messages that a stream stored before are gone, and what may have removed
-    them, and whether its consumers may: their acks are no loss.
+    """Return how many of a stream's messages in `ranges` were removed, the possible reason, and
+    whether acks of its consumers may be the reason, which is no loss.
 
-    `ranges` are the first and last sequence of each. Raises the request errors.
+    `ranges` are first and last sequences. Raises the request errors.
     """
     info = json.loads(await client.request(f"STREAM.INFO.{stream}", {"deleted_details": True}))
-    count = missing_count(ranges, info["state"])
+    count = count_missing(ranges, info["state"])
     consumers_count = number_at(info["state"], "consumer_count")
     reason = f"{stream} by {later_removal_reason(info['config'], info['state'])}"
-    is_consumed = consumers_count > 0 and text_at(info["config"], "retention") in CONSUMED
+    is_consumed = consumers_count > 0 and text_at(info["config"], "retention") in ACK_RETENTIONS
     return count, reason, is_consumed
 
 
@@ -363,41 +368,42 @@ async def consumer_filters(client: Client, stream: str) -> list[str]:
     return filters
 
 
-def missing_count(ranges: Sequence[Sequence[int]], state: Mapping[str, Any]) -> int:
-    """Return how many sequences of ranges have no message in a stream.
+def count_missing(ranges: Sequence[Sequence[int]], state: Mapping[str, Any]) -> int:
+    """Return how many sequences in `ranges` have no message in a stream.
 
-    `state` is that of its INFO with deleted details.
+    `state` is from the stream's INFO, with deleted details.
     """
     deleted_seqs = sorted(state.get("deleted") or ())
     first_seq, last_seq = number_at(state, "first_seq"), number_at(state, "last_seq")
     if not number_at(state, "messages"):
         first_seq = last_seq + 1
-    missing = 0
+    missing_msgs = 0
     for first, last in ranges:
         from_seq, to_seq = max(first, first_seq), min(last, last_seq)
-        missing += last - first + 1
+        missing_msgs += last - first + 1
         if from_seq <= to_seq:
             holes = bisect_right(deleted_seqs, to_seq) - bisect_left(deleted_seqs, from_seq)
-            missing -= to_seq - from_seq + 1 - holes
-    return missing
+            missing_msgs -= to_seq - from_seq + 1 - holes
+    return missing_msgs
 
 
-def newest_of(state: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the last sequence of a stream, and when that message was stored, in UTC µs; 0 without
+def newest_message(state: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the last sequence of a stream, and when its message was stored in UTC µs; 0 without
     one.
     """
     last_seq = number_at(state, "last_seq")
     return last_seq, time_us(state["last_ts"]) if last_seq and state.get("last_ts") else 0
 
 
-async def has_gone_back(
+async def has_lost_newest(
     client: Client, stream: str, state: Mapping[str, Any], seq: int, stored_at_us: int
 ) -> bool:
-    """Return whether a stream has lost its newest messages, and gives their sequences to others.
+    """Return whether a stream has lost its newest messages, and reuses their sequences.
 
-    One in the memory of a cluster does so when its server is restarted, and one on a disk that is
-    put back to an earlier state; both keep their creation time. `state` is that of its INFO; `seq`
-    and `stored_at_us` are of a message that it had. Raises the request errors.
+    A memory stream of a cluster does so after a restart of its server, and a file stream after its
+    disk is restored to an earlier state; both keep their creation time. `state` is from the
+    stream's INFO; `seq` and `stored_at_us` are of a message that it had. Raises the request
+    errors.
     """
     if number_at(state, "last_seq") < seq:
         return True
@@ -408,14 +414,14 @@ async def has_gone_back(
     try:
         reply = json.loads(await client.request(f"STREAM.MSG.GET.{stream}", {"seq": seq}))
     except (NotFound, PermissionDenied):
-        # Not looked at where the message is there: after a clock was set back, and in a mirror
-        # whose origin was restored, the first message may be later than the last.
+        # Only compared without the message: after a clock was set back, and in a mirror whose
+        # origin was restored, the first message may be later than the last.
         return time_us(state["first_ts"]) > stored_at_us + _CLOCKS_DIFFER_US
     return time_us(reply["message"]["time"]) != stored_at_us
 
 
-def gone_back_text(stream: str) -> str:
-    """Return that a stream has gone back, as a clause."""
+def lost_newest_text(stream: str) -> str:
+    """Return a clause saying that a stream has lost its newest messages."""
     return (
         f"{stream} has lost its newest messages (it was in memory and its server was restarted, "
         "or its disk was put back to an earlier state), and gives their sequences to others"
@@ -423,62 +429,62 @@ def gone_back_text(stream: str) -> str:
 
 
 async def check_domain(client: Client, subject: str) -> None:
-    """Raise Refused if a message to another domain, or to the JetStream of another account, would
-    also be stored in the local one.
+    """Raise ActionRefused if a message to another domain or account would also be stored by a
+    local stream.
 
-    A subject outside the API names neither: every JetStream that receives it stores it.
+    A subject outside the API names neither: every stream that receives the message stores it.
     """
     if client.prefix == "$JS.API":
         return
     local = await _local_reply(client, "STREAM.NAMES", {"subject": subject})
     if local and (streams := local.get("streams")):
-        other_text, server_text = _names_of(client.prefix)
-        raise Refused(
+        other_text, server_text = _describe_prefix(client.prefix)
+        raise ActionRefused(
             f"stream {streams[0]} of {await _local_text(client)} would store this as well as "
             f"{other_text}: connect {server_text} to write there"
         )
 
 
 async def check_ack_consumer(client: Client, stream: str, consumer: str) -> None:
-    """Raise Refused if an ack to a consumer of another domain, or of the JetStream of another
-    account, would also reach a consumer of the same name in the local one.
+    """Raise ActionRefused if an ack to this consumer would also reach a local one of its name.
 
-    The subject of an ack names neither.
+    The consumer is of another domain or account, which the subject of an ack does not name.
     """
     if client.prefix == "$JS.API":
         return
     if await _local_reply(client, f"CONSUMER.INFO.{stream}.{consumer}", {}):
-        other_text, server_text = _names_of(client.prefix)
-        raise Refused(
+        other_text, server_text = _describe_prefix(client.prefix)
+        raise ActionRefused(
             f"an ack to {consumer} on {stream} of {other_text} would also be one to that of "
             f"{await _local_text(client)}: connect {server_text} to acknowledge there"
         )
 
 
 async def _local_reply(client: Client, verb: str, body: dict[str, str]) -> dict[str, Any] | None:
-    """Return a reply of the local JetStream where that is another one than the requests reach;
-    None where it is not, where there is none or no such asset, or where it may not be asked.
+    """Return the reply of the local JetStream, if that is not the one of the client's requests.
+
+    None if it is, if there is none, or if it replies with an error. Raises RequestTimedOut.
     """
     try:
-        local_domain = (await ask_api(client, "$JS.API", "INFO", {})).get("domain")
+        local_domain = (await request_api(client, "$JS.API", "INFO", {})).get("domain")
         # A leaf node without a JetStream of its own is served by the hub.
         if client.prefix == f"$JS.{local_domain}.API":
             return None
-        return await ask_api(client, "$JS.API", verb, body)
+        return await request_api(client, "$JS.API", verb, body)
     except RequestTimedOut:
-        # One that is slow may store it all the same.
+        # A slow JetStream may store the message nevertheless.
         raise
     except RequestFailed:
         return None
 
 
 async def _local_text(client: Client) -> str:
-    domain = (await ask_api(client, "$JS.API", "INFO", {})).get("domain")
+    domain = (await request_api(client, "$JS.API", "INFO", {})).get("domain")
     return f"domain {clean_line(str(domain))}" if domain else "the connected server"
 
 
-def _names_of(prefix: str) -> tuple[str, str]:
-    """Return the JetStream behind an API prefix, and with what its messages are written."""
+def _describe_prefix(prefix: str) -> tuple[str, str]:
+    """Return texts of the JetStream behind an API prefix, and of how to connect to write there."""
     first, _, rest = prefix.partition(".")
     domain, _, api = rest.partition(".")
     if first == "$JS" and api == "API":
@@ -486,25 +492,23 @@ def _names_of(prefix: str) -> tuple[str, str]:
     return f'that of "{prefix}"', "as a user of its account"
 
 
-async def ask_api(
+async def request_api(
     client: Client, prefix: str, verb: str, body: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the reply of the JetStream behind an API prefix: that of another domain or account,
-    or the local one. Raises the request errors.
-    """
-    reply = await client.ask(f"{prefix}.{verb}", json.dumps(body).encode())
-    check_answered(reply, f"there is no JetStream behind {prefix}")
+    """Return the decoded reply to `<prefix>.<verb>`, for any prefix; raises the request errors."""
+    reply = await client.request_subject(f"{prefix}.{verb}", json.dumps(body).encode())
+    check_responders(reply, f"there is no JetStream behind {prefix}")
     check_reply(verb, reply.data)
     reply_body: dict[str, Any] = json.loads(reply.data)
     return reply_body
 
 
-def is_unanswered(reply: Msg) -> bool:
-    """Return whether there were no responders."""
+def has_no_responders(reply: Msg) -> bool:
+    """Return whether a reply is the server's status for a subject without responders."""
     return status_of(reply.headers) == "503" and not reply.data
 
 
-def check_answered(reply: Msg, sentence: str) -> None:
-    """Raise RequestFailed with a sentence if there were no responders."""
-    if is_unanswered(reply):
+def check_responders(reply: Msg, sentence: str) -> None:
+    """Raise RequestFailed with `sentence` if a reply says that there were no responders."""
+    if has_no_responders(reply):
         raise RequestFailed(sentence, code=503)

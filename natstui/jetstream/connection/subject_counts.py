@@ -1,4 +1,4 @@
-"""The number of messages of a stream by subject, which the server lists page by page."""
+"""Reads the number of a stream's messages by subject, page by page."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 
 from natstui.errors import Conflict, RequestFailed
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.replies import News
+from natstui.jetstream.connection.replies import EndlessListCheck
 from natstui.jetstream.connection.times import time_us
 from natstui.units import counted
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectCounts:
-    """A page of the subjects that match a filter."""
+    """A page of message counts of the subjects that match a filter."""
 
     msgs: dict[str, int]
-    """Subject → stored messages."""
+    """Subject → number of stored messages."""
     left_count: int
     """Number of subjects in later pages, as counted by the server."""
     created_at_us: int | None = None
-    """Creation time of the stream: pages of another one do not go together."""
+    """Creation time of the stream, which shows whether it was recreated between pages."""
 
     @property
     def is_last(self) -> bool:
-        """Return whether no page follows; of the first page: whether it has every subject."""
+        """Return whether this is the last page."""
         return self.left_count == 0
 
 
@@ -36,7 +36,7 @@ async def read_subject_counts(
 ) -> SubjectCounts:
     """Return one page of 100,000 subjects; raises the request errors."""
     body: dict[str, Any] = {"subjects_filter": subject, "offset": offset_count}
-    # It takes the server as long as a list.
+    # The server needs as long as for a list.
     limit_s = max(client.connection.request_timeout_s, client.connection.list_timeout_s)
     page = json.loads(await client.request(f"STREAM.INFO.{stream}", body, limit_s))
     msgs: dict[str, int] = page["state"].get("subjects") or {}
@@ -44,7 +44,7 @@ async def read_subject_counts(
     return SubjectCounts(msgs, left_count, time_us(page["created"]))
 
 
-async def every_subject_count(
+async def read_all_subject_counts(
     client: Client, stream: str, subject: str
 ) -> AsyncIterator[dict[str, int]]:
     """Yield page after page of messages by subject, until the server's `total` is reached.
@@ -53,7 +53,7 @@ async def every_subject_count(
     the server counts, and Conflict for a stream that is recreated meanwhile.
     """
     offset_count, verb, created_at_us = 0, f"STREAM.INFO.{stream}", None
-    news = News(verb)
+    list_check = EndlessListCheck(verb)
     while True:
         page = await read_subject_counts(client, stream, subject, offset_count)
         created_at_us = created_at_us or page.created_at_us
@@ -66,4 +66,4 @@ async def every_subject_count(
         if not page.msgs:
             missing = counted(page.left_count, "more subject")
             raise RequestFailed(f"{verb}: the server counts {missing} than it lists")
-        news.check(page.msgs)
+        list_check.check(page.msgs)

@@ -22,16 +22,16 @@ NEVER = "0001-01-01T00:00:00Z"
 
 @lru_cache(maxsize=8192)
 def _minute_s(minute: str, offset: str) -> int:
-    """Return the seconds since 1970 of a full minute; rows of one list share few of them."""
+    """Return the seconds since 1970 of a full minute; cached, as rows share few minutes."""
     zone = "+00:00" if offset in "Zz" else offset
     since = datetime.fromisoformat(minute + ":00" + zone) - _EPOCH
     return since.days * 86_400 + since.seconds
 
 
 def time_us(text: str) -> int:
-    """Return microseconds since 1970, rounded down; raises ValueError for any other text."""
+    """Return an RFC 3339 time in microseconds since 1970; raises ValueError for other texts."""
     if text[19:20] == "." and text[10] in "Tt" and text[4] == text[7] == "-" and text[-1] == "Z":
-        # As the server writes nearly all times, of which a big answer holds tens of thousands.
+        # The format of nearly all times of a server; a big reply has tens of thousands.
         with suppress(ValueError):
             return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
     match = _RFC3339.fullmatch(text)
@@ -43,10 +43,10 @@ def time_us(text: str) -> int:
 
 
 def time_or_never_us(text: str | None) -> int | None:
-    """Return microseconds since 1970; None for an absent or zero time."""
+    """Return the microseconds since 1970 of a time; None if it is absent or Go's zero time."""
     return None if text is None or text == NEVER else time_us(text)
 
 
 def server_us(info: Mapping[str, Any]) -> int:
-    """Return the server's time of an INFO; by the local clock for an old server."""
+    """Return the server's time in an INFO, in UTC µs; the local time for an old server."""
     return time_us(info["ts"]) if info.get("ts") else wall_us()

@@ -1,4 +1,4 @@
-"""The socket under nats-py's client: it knows the step of connecting, and closing always ends.
+"""The socket of nats-py's client: it has the step of connecting, and closing it always ends.
 
 A lookup of a host name never delays the end of the program.
 """
@@ -23,9 +23,9 @@ from nats.aio.transport import TcpTransport
 
 from natstui.clock import steady_us
 from natstui.decoding import decoder_of
-from natstui.parsing import reason
+from natstui.parsing import describe_parse_error
 
-_Answer = list[tuple[Any, ...]]
+_AddressInfo = list[tuple[Any, ...]]
 
 
 class _Info(msgspec.Struct):
@@ -50,43 +50,46 @@ class _Info(msgspec.Struct):
 
 
 def check_info(info: bytes) -> None:
-    """Raise nats.errors.Error for an INFO that nats-py would fail on, at once or later."""
+    """Raise nats.errors.Error for an INFO with which nats-py would fail, at once or later."""
     try:
         decoder_of(_Info).decode(info)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise nats.errors.Error(f"what it says is not understood: {reason(error)}") from error
+        raise nats.errors.Error(
+            f"what it says is not understood: {describe_parse_error(error)}"
+        ) from error
 
 
 async def lookup(host: str, port: int) -> list[str]:
     """Return the IP addresses of a host, best first; raises socket.gaierror.
 
-    Runs in a daemon thread: asyncio would wait for its end, and a silent resolver takes its time.
+    The lookup runs in a daemon thread: asyncio would wait for its end, which a silent resolver
+    delays.
     """
     loop = asyncio.get_running_loop()
-    result: asyncio.Future[_Answer] = loop.create_future()
+    result: asyncio.Future[_AddressInfo] = loop.create_future()
 
-    def deliver(outcome: _Answer | OSError) -> None:
+    def deliver(result_or_error: _AddressInfo | OSError) -> None:
         if result.done():
             return
-        if isinstance(outcome, OSError):
-            result.set_exception(outcome)
+        if isinstance(result_or_error, OSError):
+            result.set_exception(result_or_error)
         else:
-            result.set_result(outcome)
+            result.set_result(result_or_error)
 
-    def look() -> None:
-        outcome = _look(host, port)
+    def resolve_in_thread() -> None:
+        result_or_error = _resolve(host, port)
         # The program may have ended meanwhile, and its loop with it.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(deliver, outcome)
+            loop.call_soon_threadsafe(deliver, result_or_error)
 
-    threading.Thread(target=look, name="lookup", daemon=True).start()
+    threading.Thread(target=resolve_in_thread, name="lookup", daemon=True).start()
     addresses = [str(entry[4][0]) for entry in await result]
     if not addresses:
         raise socket.gaierror(socket.EAI_NONAME, "no address")
     return list(dict.fromkeys(addresses))
 
 
-def _look(host: str, port: int) -> _Answer | OSError:
+def _resolve(host: str, port: int) -> _AddressInfo | OSError:
     try:
         return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
     except OSError as error:
@@ -96,7 +99,7 @@ def _look(host: str, port: int) -> _Answer | OSError:
 
 
 Step = Literal["address", "TCP", "greeting", "TLS", "authentication", "ready"]
-"""Step of an attempt to connect: the current one, or the failed one."""
+"""Step of an attempt to connect: the current, or the failed one."""
 
 _CLOSE_S = 0.5
 _READS_KEPT_COUNT = 4096
@@ -109,57 +112,58 @@ class Arrival:
     """Arrival times of a message's bytes, on the monotonic clock."""
 
     silent_since_mono_us: int
-    """Time of the last byte before it."""
+    """Time of the last byte before the message."""
     began_mono_us: int
     ended_mono_us: int
     read_bytes: int
-    """Bytes of the read in which it began, perhaps including the end of another message."""
+    """Size of the read in which the message began, perhaps with the end of another message."""
     first_bytes: int
     """Bytes of the message in that read."""
     all_bytes: int
     silent_since_own_us: int
     began_own_us: int
     ended_own_us: int
-    """The same times in processor time of our own thread: meanwhile, bytes may have waited
-    for us.
+    """The three times as processor time of our thread: while it was busy, bytes may have waited.
     """
 
 
-def own_us() -> int:
-    """Return the processor time of this thread."""
+def thread_time_us() -> int:
+    """Return the processor time of this thread, in µs."""
     return time.thread_time_ns() // 1000
 
 
 class Arrivals:
-    """The arrival times of a connection's bytes: every byte shows that the connection is alive."""
+    """The arrival times of a connection's bytes, by their positions in the byte stream."""
 
     def __init__(self) -> None:
         self.bytes_count = 0
         self._last_mono_us = steady_us()
         self._ends: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
-        """Position after each read, and its time."""
+        """Position after each read; `_times_us` and `_own_us` have the times of the reads."""
         self._times_us: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
         self._own_us: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
         self._gaps: deque[tuple[int, int]] = deque()
 
     @property
     def silent_s(self) -> float:
-        """Return the time since the last byte."""
+        """Return the time since the last byte, in seconds."""
         return (steady_us() - self._last_mono_us) / 1e6
 
     @property
     def longest_gap_s(self) -> float:
-        """Return the longest silence of the last two minutes that has ended; 0 below a second."""
+        """Return the longest gap between bytes in the last two minutes, in seconds; 0 if none was
+        above a second. The current gap does not count.
+        """
         oldest_us = self._last_mono_us - _GAPS_KEPT_US
         return max((gap_us for at_us, gap_us in self._gaps if at_us > oldest_us), default=0) / 1e6
 
-    def begin(self) -> None:
-        """Reset for another connection."""
+    def reset_gaps(self) -> None:
+        """Discard the gaps between received bytes, when another connection begins."""
         self._last_mono_us = steady_us()
         self._gaps.clear()
 
     def add(self, count: int) -> None:
-        """Count received bytes."""
+        """Store the arrival of `count` bytes."""
         now_us = steady_us()
         gap_us = now_us - self._last_mono_us
         if gap_us > _GAP_US:
@@ -170,10 +174,10 @@ class Arrivals:
         self.bytes_count += count
         self._ends.append(self.bytes_count)
         self._times_us.append(now_us)
-        self._own_us.append(own_us())
+        self._own_us.append(thread_time_us())
 
-    def of(self, first: int, end: int) -> Arrival:
-        """Return the arrival of the bytes from position `first` to `end`."""
+    def find_arrival(self, first: int, end: int) -> Arrival:
+        """Return the arrival times of the bytes from position `first` to `end`."""
         index, last = bisect_right(self._ends, first), bisect_right(self._ends, end - 1)
         times_us, own_times = self._times_us, self._own_us
         return Arrival(
@@ -194,35 +198,32 @@ def _netloc(ip: str, port: int) -> str:
 
 
 def refusal_in(line: bytes) -> str | None:
-    """Return the error in a line of the protocol, or None."""
+    """Return the error text of a protocol line, None for another line."""
     if not line.startswith(b"-ERR "):
         return None
     return line[5:].decode(errors="replace").strip().strip("'")
 
 
 class Transport(TcpTransport):  # type: ignore[misc]
-    """A socket that knows the step of connecting, and whose closing always ends."""
+    """A socket that has the step of connecting, and whose closing always ends."""
 
     _io_reader: Any
     _io_writer: Any
     step: Step = "address"
     refusal: str | None = None
-    """The server's error before it closed the connection."""
+    """The error that the server sent before it closed the connection."""
 
     def __init__(self) -> None:
         super().__init__()
         self.arrivals = Arrivals()
         self._under_writer: asyncio.StreamWriter | None = None
-        """Writer of the socket below a WebSocket: it is kept because garbage collection would
-        close it.
-        """
+        """Writer of the socket of a WebSocket, kept because garbage collection would close it."""
         self.encryption: str | None = None
-        """Protocol and cipher of an encrypted connection, read at its beginning: asyncio raises
-        AttributeError for one that is closed.
+        """TLS version and cipher, read at the start: asyncio raises AttributeError after closing.
         """
 
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: float) -> None:
-        """Resolve the address, then open the socket."""
+        """Resolve the address and open the socket; the timeout is shared by its IP addresses."""
         self.abort()
         self._under_writer = self.encryption = None
         self.step, self.refusal = "address", None
@@ -241,9 +242,9 @@ class Transport(TcpTransport):  # type: ignore[misc]
                 if remaining == 1:
                     raise
         self.step = "greeting"
-        self.arrivals.begin()
+        self.arrivals.reset_gaps()
         if uri.scheme == "ws":
-            await self._inside_websocket(uri, connect_timeout)
+            await self._open_websocket(uri, connect_timeout)
 
     async def connect_tls(
         self,
@@ -252,9 +253,7 @@ class Transport(TcpTransport):  # type: ignore[misc]
         buffer_size: int,
         connect_timeout: float,
     ) -> None:
-        """Encrypt the open socket; for a WebSocket, open it over TLS, without a second
-        encryption.
-        """
+        """Encrypt the open socket; open a WebSocket over TLS, which is not encrypted again."""
         if isinstance(uri, str):
             if self.is_websocket:
                 return
@@ -266,15 +265,15 @@ class Transport(TcpTransport):  # type: ignore[misc]
         self.encryption = f"{tls.version()}, {tls.cipher()[0]}"
         self.step = "greeting"
         if not isinstance(uri, str):
-            await self._inside_websocket(uri, connect_timeout)
+            await self._open_websocket(uri, connect_timeout)
 
     @property
     def is_websocket(self) -> bool:
-        """Return whether the data is sent inside a WebSocket."""
+        """Return whether the data is sent in a WebSocket."""
         return self._under_writer is not None
 
-    async def _inside_websocket(self, uri: ParseResult, timeout_s: float) -> None:
-        """Read and write inside a WebSocket from now on."""
+    async def _open_websocket(self, uri: ParseResult, timeout_s: float) -> None:
+        """Do the WebSocket's handshake, and read and write in the WebSocket from now on."""
         # Not at the top: it takes 60 ms, which every other connection would wait for.
         from natstui.jetstream.connection.websocket import WebSocket
 
@@ -288,45 +287,45 @@ class Transport(TcpTransport):  # type: ignore[misc]
         self._io_writer = asyncio.StreamWriter(websocket, protocol, reader, loop)
 
     async def read(self, buffer_size: int) -> bytes:
-        """Return received bytes."""
+        """Return received bytes, and store their arrival."""
         data: bytes = await super().read(buffer_size)
         if data:
             self.arrivals.add(len(data))
         return data
 
     async def readline(self) -> bytes:
-        """Read a line of the handshake; store one with an error."""
+        """Return a line of the handshake; store the error in it, if any."""
         try:
             line: bytes = await super().readline()
         except ConnectionError:
-            self._keep_unread()
+            self._store_unread_error()
             raise
         except ValueError as error:
             raise nats.errors.Error("a line without an end") from error
-        self._keep_refusal(line)
+        self._store_refusal(line)
         if line.startswith(b"INFO "):
             check_info(line[5:])
         return line
 
-    def _keep_refusal(self, line: bytes) -> None:
+    def _store_refusal(self, line: bytes) -> None:
         error_text = refusal_in(line)
         if error_text is not None:
             self.refusal = error_text
 
     async def drain(self) -> None:
-        """Send the written data; store the error of a server that closed the connection."""
+        """Send the written data; store the server's error if it closed the connection."""
         try:
             await super().drain()
         except ConnectionError:
-            self._keep_unread()
+            self._store_unread_error()
             raise
 
-    def _keep_unread(self) -> None:
-        """Keep the data before a reset, as the reader raises instead of returning it."""
-        self._keep_refusal(bytes(self._io_reader._buffer).partition(b"\n")[0])
+    def _store_unread_error(self) -> None:
+        """Store the error in the data before a reset, which the reader does not return."""
+        self._store_refusal(bytes(self._io_reader._buffer).partition(b"\n")[0])
 
     def abort(self) -> None:
-        """Close the socket at once, dropping what was not sent."""
+        """Close the socket at once; unsent data is lost."""
         for writer in (self._io_writer, self._under_writer, self._bare_io_writer):
             if writer is not None:
                 writer.transport.abort()
@@ -336,15 +335,15 @@ class Transport(TcpTransport):  # type: ignore[misc]
         return True
 
     async def wait_closed(self) -> None:
-        """Wait for the end of the socket, but not for a frozen or disconnected peer."""
+        """Wait until the socket is closed, at most 0.5 s for a silent peer."""
         writer = self._io_writer
         if writer is None:
             return
-        waiting = asyncio.ensure_future(writer.wait_closed())
-        _, pending = await asyncio.wait({waiting}, timeout=_CLOSE_S)
+        close_task = asyncio.ensure_future(writer.wait_closed())
+        _, pending = await asyncio.wait({close_task}, timeout=_CLOSE_S)
         self.abort()
         if pending:
-            waiting.cancel()
-            await asyncio.wait({waiting})
-        elif (error := waiting.exception()) is not None and not isinstance(error, OSError):
+            close_task.cancel()
+            await asyncio.wait({close_task})
+        elif (error := close_task.exception()) is not None and not isinstance(error, OSError):
             raise error

@@ -1,6 +1,6 @@
-"""A WebSocket as an asyncio transport: its users see an ordinary socket.
+"""A WebSocket as an asyncio transport, used like a socket.
 
-It lies between a socket, encrypted or not, and the reader of its bytes, as asyncio's TLS does. The
+It is between a socket, encrypted or not, and the reader of its bytes, as asyncio's TLS is. The
 protocol (RFC 6455) is that of the library `websockets`, without its input and output.
 """
 
@@ -19,12 +19,12 @@ from websockets.uri import WebSocketURI
 _DATA = (Opcode.CONT, Opcode.TEXT, Opcode.BINARY)
 
 
-class NotAWebSocket(ConnectionError):
-    """The peer does not follow the WebSocket protocol."""
+class WebSocketProtocolError(ConnectionError):
+    """The server does not follow the WebSocket protocol."""
 
 
 class WebSocket(asyncio.Transport):
-    """The transport for users of the WebSocket; below it is that of the socket."""
+    """The transport for users of the WebSocket, on top of the transport of the socket."""
 
     def __init__(
         self, under: asyncio.Transport, above: asyncio.Protocol, uri: ParseResult
@@ -39,13 +39,13 @@ class WebSocket(asyncio.Transport):
         under.set_protocol(_SocketProtocol(self))
 
     async def open(self) -> None:
-        """Do the opening handshake; raises ConnectionError when the server refuses it."""
+        """Do the opening handshake; raises ConnectionError if the server refuses it."""
         self._protocol.send_request(self._protocol.connect())
         self._flush()
         await self._opened
 
     def _flush(self) -> None:
-        """Write pending protocol data to the socket; close it after the last byte."""
+        """Write pending protocol data to the socket; close the socket after the last byte."""
         for data in self._protocol.data_to_send():
             if data:
                 self._under.write(data)
@@ -53,7 +53,7 @@ class WebSocket(asyncio.Transport):
                 self._under.close()
 
     def receive(self, data: bytes) -> None:
-        """Pass the contents of received frames to the user."""
+        """Decode bytes of the socket, and pass the contents of frames to the user's protocol."""
         if self._protocol.state is State.CLOSED:
             return
         self._protocol.receive_data(data)
@@ -70,7 +70,7 @@ class WebSocket(asyncio.Transport):
             self._under.close()
 
     def _finish_handshake(self) -> bool:
-        """Return whether the handshake is complete; fail `open` when it is refused."""
+        """Return whether the handshake is complete; let `open` fail if it is refused."""
         error = self._protocol.handshake_exc
         if error is None:
             if self._protocol.state is not State.CONNECTING:
@@ -84,19 +84,21 @@ class WebSocket(asyncio.Transport):
             reason = "the server does not reply as a WebSocket does: is this its nats:// port?"
         else:
             reason = f"the reply to the handshake of a WebSocket is not valid: {error}"
-        self._opened.set_exception(NotAWebSocket(reason))
+        self._opened.set_exception(WebSocketProtocolError(reason))
         self._under.abort()
         return False
 
-    def lose(self, error: Exception | None) -> None:
-        """Report the end of the socket to the user."""
+    def on_socket_lost(self, error: Exception | None) -> None:
+        """Report the end of the socket to the user's protocol, or let `open` fail."""
         if self._opened.done():
-            broken = self._protocol.parser_exc
-            if broken is not None:
-                error = NotAWebSocket(f"the server broke the WebSocket protocol: {broken}")
+            protocol_error = self._protocol.parser_exc
+            if protocol_error is not None:
+                error = WebSocketProtocolError(
+                    f"the server broke the WebSocket protocol: {protocol_error}"
+                )
             self._above.connection_lost(error)
         else:
-            self._opened.set_exception(error or NotAWebSocket("the server hung up"))
+            self._opened.set_exception(error or WebSocketProtocolError("the server hung up"))
 
     @property
     def above(self) -> asyncio.Protocol:
@@ -113,7 +115,7 @@ class WebSocket(asyncio.Transport):
         return self._above
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return information about the socket, and that there is a WebSocket around it."""
+        """Return information about the WebSocket, else about its socket."""
         return super().get_extra_info(name) or self._under.get_extra_info(name, default)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -123,7 +125,7 @@ class WebSocket(asyncio.Transport):
             self._flush()
 
     def can_write_eof(self) -> bool:
-        """Return False: a WebSocket ends both ways at once."""
+        """Return False: a WebSocket closes both directions at once."""
         return False
 
     def close(self) -> None:
@@ -139,19 +141,19 @@ class WebSocket(asyncio.Transport):
         self._under.abort()
 
     def is_closing(self) -> bool:
-        """Return whether it is closed or closing."""
+        """Return whether the socket is closed or closing."""
         return self._under.is_closing()
 
     def pause_reading(self) -> None:
-        """Leave received data in the socket."""
+        """Stop reading from the socket."""
         self._under.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again."""
+        """Continue reading from the socket."""
         self._under.resume_reading()
 
     def is_reading(self) -> bool:
-        """Return whether received data is read."""
+        """Return whether the socket is being read."""
         return self._under.is_reading()
 
     def get_write_buffer_size(self) -> int:
@@ -159,11 +161,11 @@ class WebSocket(asyncio.Transport):
         return self._under.get_write_buffer_size()
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
-        """Return the limits of waiting bytes between which writing is resumed and paused."""
+        """Return the limits (low, high) of waiting bytes: writing is resumed and paused there."""
         return self._under.get_write_buffer_limits()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Set from and to how many waiting bytes writing is paused."""
+        """Set the limits of waiting bytes at which writing is paused (high) and resumed (low)."""
         self._under.set_write_buffer_limits(high=high, low=low)
 
 
@@ -180,7 +182,7 @@ class _SocketProtocol(asyncio.Protocol):
         return self._websocket.above.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._websocket.lose(exc)
+        self._websocket.on_socket_lost(exc)
 
     def pause_writing(self) -> None:
         self._websocket.above.pause_writing()

@@ -17,25 +17,25 @@ from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
 from natstui.errors import (
+    ActionRefused,
     Conflict,
+    ConnectionLost,
     NatstuiError,
     NotFound,
     OutcomeUnknown,
-    Refused,
     ReplyUnreadable,
     RequestTimedOut,
-    ServerGone,
     SessionError,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.journal import Journal, Room
-from natstui.jetstream.connection.storing import gone_back_text, has_gone_back, newest_of
+from natstui.jetstream.connection.journal import Journal, ReservedLine
+from natstui.jetstream.connection.storing import has_lost_newest, lost_newest_text, newest_message
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.fields import without_server_metadata
 from natstui.model.assets.loss import NOTHING, Loss
-from natstui.model.records.actions import IRREVERSIBLE, question_text
-from natstui.model.records.confirmation import Confirmation, Place
-from natstui.model.records.journal import done_here, is_same_place
+from natstui.model.records.actions import IRREVERSIBLE, confirmation_text
+from natstui.model.records.confirmation import Confirmation, ServerIdentity
+from natstui.model.records.journal import is_same_jetstream, select_entries
 from natstui.model.records.managing import (
     Change,
     JournalAction,
@@ -47,14 +47,14 @@ from natstui.units import counted
 
 Config = dict[str, Any]
 T = TypeVar("T")
-_ROOM_BYTES = 4096
-"""Size reserved for an entry of the journal, beside the requested and previous configuration."""
-_NOT_NOTED = "its end is not noted: it is not over yet, or natstui was killed"
+_RESERVED_BYTES = 4096
+"""Space reserved for an entry of the journal, beyond the requested and previous configuration."""
+_NOT_FINISHED = "its end is not noted: it is not over yet, or natstui was killed"
 READ_ONLY = "read-only: nothing is changed on this server"
 
 
-class NotConfirmed(Refused):
-    """A change is refused until the name in its confirmation is typed."""
+class NotConfirmed(ActionRefused):
+    """A change is refused because the name in `confirmation` was not typed."""
 
     def __init__(self, sentence: str, confirmation: Confirmation) -> None:
         super().__init__(sentence)
@@ -68,31 +68,31 @@ class Asset:
     config: Config
     created_at_us: int
     info: Config
-    """The entire INFO."""
+    """The complete reply to INFO."""
     loss: Loss = NOTHING
-    """What the change deletes of it for good."""
+    """Data of the stream or consumer that the change deletes for good."""
     stream_created_at_us: int | None = None
-    """Creation time of a consumer's stream; None if the user may not read it."""
+    """Creation time of a consumer's stream; None without permission."""
     stream_last_seq: int | None = None
-    """The stream's last sequence before the loss was counted; None if the user may not read it."""
+    """The stream's last sequence before the loss was counted; None without permission."""
     stream_last_at_us: int | None = None
-    """When that message was stored."""
+    """When the message with that sequence was stored."""
     others_created_at_us: Mapping[str, int] = field(default_factory=dict)
     """Creation times of some other streams, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A write to the JetStream API, and the state that it replaces."""
+    """A write request to the JetStream API, and the state that it replaces."""
 
     verb: str
     body: Mapping[str, Any] | None
-    asked: Mapping[str, Any]
-    """The request in the journal: the configuration, or the arguments."""
-    found: Asset | None = None
-    """The asset before the change; None for a new one."""
+    arguments: Mapping[str, Any]
+    """The configuration or other arguments, as they are written to the journal."""
+    target: Asset | None = None
+    """The stream or consumer before the change; None for a new one."""
     loss: Loss = NOTHING
-    """What a new one takes from others for good."""
+    """Messages of others that a new stream or consumer removes for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,59 +102,58 @@ class JournalDraft:
     action: JournalAction
     stream: str
     consumer: str | None
-    asked: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     before: Mapping[str, Any] | None = None
     undoes: str | None = None
-    found: Asset | None = None
+    target: Asset | None = None
     doubt: str = "the server may still have done it"
-    """End of the sentence when no reply comes."""
+    """End of the error's sentence if no reply comes."""
     revision: int = 0
     """Revision of a key or object that is replaced or deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartialOutcome:
-    """The outcome of a change that is cancelled before its end, and its result until then."""
+    """The outcome of a change that is cancelled or fails before its end, and its result so far."""
 
     outcome: Literal["failed", "unknown"] = "unknown"
     reason: str = "natstui ended before a reply arrived"
     after: Mapping[str, Any] | None = None
-    """The result until then, also of a change that fails."""
+    """The result so far."""
 
 
 class Writer:
-    """Writes to one server."""
+    """Changes one server: checks, sends and journals each write."""
 
     def __init__(
         self, client: Client, journal: Journal, *, decided_on: Confirmation | None = None
     ) -> None:
-        """Create for a client; `decided_on` is the confirmation of the user: nothing else is
-        changed.
-        """
+        """Create a writer; `decided_on` is the confirmation: another target is refused."""
         self.client = client
         self.journal = journal
         self._decided_on = decided_on
 
     @property
-    def place(self) -> Place:
-        """Return the location of its changes, in terms that survive restarts."""
+    def server_identity(self) -> ServerIdentity:
+        """Return the server, domain and account of its changes, also valid after restarts."""
         link, server_id = self.client.link, self.client.nc.server_info.get("server_id")
-        # A server without a name is called by its id, and gets another one with every start.
+        # A server without a name has its id as a name, which changes with every start.
         server_name = link.server_name if link.server_name != server_id else None
-        parts = [link.cluster or server_name, link.domain, _other_prefix(self.client.prefix)]
+        parts = [link.cluster or server_name, link.domain, _foreign_prefix(self.client.prefix)]
         location = " ".join(name for name in parts if name) if parts[0] else None
-        return Place(self.client.connection.target, location, server_id, link.account)
+        return ServerIdentity(self.client.connection.target, location, server_id, link.account)
 
-    def confirmation(
+    def make_confirmation(
         self, change: Change, target: Asset | None, new_loss: Loss = NOTHING
     ) -> Confirmation:
-        """Return the effect and losses of a change, and whether its name has to be typed.
+        """Return the confirmation of a change: its effect, losses, and whether to type its name.
 
-        `target` has its loss counted; None for a new asset, which has `new_loss`.
+        `target` is the stream or consumer with its counted loss; None for a new one, which has
+        `new_loss`.
         """
         loss = target.loss if target is not None else new_loss
         production = self.client.connection.production
-        question = question_text(change, "; ".join(loss.shown_lines))
+        question = confirmation_text(change, "; ".join(loss.shown_lines))
         return Confirmation(
             f"{question}; this is production" if production else question,
             change.consumer or change.stream,
@@ -164,10 +163,10 @@ class Writer:
             target.stream_last_seq if target is not None else None,
             target.stream_last_at_us if target is not None else None,
             target.created_at_us if target is not None else None,
-            place=self.place,
+            place=self.server_identity,
         )
 
-    def check(
+    def check_allowed(
         self,
         name: str,
         confirmed_name: str | None,
@@ -176,14 +175,15 @@ class Writer:
         until_undone: str = "",
         shown: Confirmation | None = None,
     ) -> None:
-        """Raise Refused unless a write is allowed; `name` must be typed.
+        """Raise ActionRefused if the connection is read-only, or `name` must be typed and was not.
 
-        `loses` is what is deleted for good, None if nothing; `until_undone` is what an undo
-        restores. `shown` is the confirmation in NotConfirmed, if it has more than the reason.
+        `loses` is what is deleted for good, None if nothing; `until_undone` is what is lost until
+        an undo restores it. `shown` is the confirmation in NotConfirmed, if it has more than the
+        reason.
         """
         connection = self.client.connection
         if connection.read_only:
-            raise Refused(READ_ONLY)
+            raise ActionRefused(READ_ONLY)
         final = f"this cannot be undone ({loses})" if loses else "this cannot be undone"
         reasons = [final] if loses is not None else []
         reasons += [until_undone] if until_undone else []
@@ -191,51 +191,53 @@ class Writer:
         if reasons and confirmed_name != name:
             reason = ", and ".join(reasons)
             sentence = f"not confirmed: {reason}, type {name!r} to confirm"
-            confirmation = shown or Confirmation(reason, name, needed=True, place=self.place)
+            confirmation = shown or Confirmation(
+                reason, name, needed=True, place=self.server_identity
+            )
             raise NotConfirmed(sentence, confirmation)
-        # Another name means something else, also where no name had to be typed.
+        # Another name means another target, also if no name had to be typed.
         if confirmed_name not in (None, name):
-            raise Refused(f"not confirmed: {confirmed_name!r} is not {name!r}")
+            raise ActionRefused(f"not confirmed: {confirmed_name!r} is not {name!r}")
 
     def check_target(self, name: str, created_at_us: int | None, revision_seq: int = 0) -> None:
-        """Raise Conflict unless this is the asset that the user confirmed, on the same server."""
+        """Raise Conflict unless this is the target that the user confirmed, on the same server."""
         shown = self._decided_on
         if shown is None:
             return
-        self.check_place(shown.place)
+        self.check_server(shown.place)
         has_times = shown.created_at_us is not None and created_at_us is not None
         confirmed_state = (shown.created_at_us, shown.revision_seq)
         if has_times and confirmed_state != (created_at_us, revision_seq):
             raise Conflict(f"{name} was changed before you confirmed: nothing was done")
 
-    def check_place(self, decided_at: Place | None) -> None:
-        """Raise Conflict on another server, or in another account, than the confirmed one."""
-        if decided_at is not None and not is_same_place(decided_at, self.place):
+    def check_server(self, confirmed: ServerIdentity | None) -> None:
+        """Raise Conflict if the server or account is another one than the confirmed one."""
+        if confirmed is not None and not is_same_jetstream(confirmed, self.server_identity):
             raise Conflict(
                 "this is not the server and account that you confirmed for: nothing was done"
             )
 
     def silence(self, command: SilenceFinding) -> None:
-        """Journal that a finding is silenced, or not any more; nothing is sent.
+        """Journal that a finding is silenced, or that its silence is lifted; nothing is sent.
 
-        Allowed in read-only mode: the server is not changed. Raises SessionError.
+        Allowed in read-only mode too: the server is not changed. Raises SessionError.
         """
         now_us = time.time_ns() // 1000
         action: JournalAction = "lift_silence" if command.for_s is None else "silence"
         draft = JournalDraft(
             action, command.stream, command.consumer or None, silence_json(command, now_us)
         )
-        room = self.journal.reserve(_ROOM_BYTES)
-        self._note(room, draft, None, "done", None, command.created_at_us or None)
+        reserved_line = self.journal.reserve(_RESERVED_BYTES)
+        self._add_entry(reserved_line, draft, None, "done", None, command.created_at_us or None)
 
     @property
     def silences(self) -> tuple[Silence, ...]:
-        """Return the current silences on this server; raises SessionError."""
-        return self.silences_in(self.journal.entries())
+        """Return the silences that are in force on this server; raises SessionError."""
+        return self.find_silences(self.journal.entries())
 
-    def silences_in(self, entries: Sequence[JournalEntry]) -> tuple[Silence, ...]:
-        """Return the current silences on this server, from entries of the journal."""
-        return silences_of(done_here(entries, self.place), time.time_ns() // 1000)
+    def find_silences(self, entries: Sequence[JournalEntry]) -> tuple[Silence, ...]:
+        """Return the silences that are in force on this server, from entries of the journal."""
+        return silences_of(select_entries(entries, self.server_identity), time.time_ns() // 1000)
 
     async def write(
         self,
@@ -246,18 +248,19 @@ class Writer:
     ) -> Config:
         """Send one request, journal it in any case, and return the reply.
 
-        `read_back` is called with the reply and returns what is journalled instead: some servers
-        reply with the previous configuration. It raises nothing.
-        Raises Refused before anything is sent, SessionError when it cannot be journalled,
+        `read_back` is called with the reply and returns what is journalled and returned instead:
+        some servers reply with the previous configuration. It raises nothing.
+
+        Raises ActionRefused before anything is sent, SessionError when it cannot be journalled,
         OutcomeUnknown when it was sent and no reply shows whether it was done, and what
         `Client.request` raises.
         """
-        target = request.found
+        target = request.target
         loss = target.loss if target is not None else request.loss
-        self.check_place(change.place)
-        confirmation = self.confirmation(change, target, request.loss)
+        self.check_server(change.place)
+        confirmation = self.make_confirmation(change, target, request.loss)
         loses = loss.text if _is_final(change, loss) else None
-        self.check(
+        self.check_allowed(
             confirmation.name,
             change.confirmed,
             loses=loses,
@@ -265,7 +268,7 @@ class Writer:
             shown=confirmation,
         )
 
-        async def ask() -> Config:
+        async def send() -> Config:
             reply: Config = json.loads(await self.client.request(request.verb, request.body))
             return reply if read_back is None else await read_back(reply)
 
@@ -273,40 +276,40 @@ class Writer:
             change.action,
             change.stream,
             change.consumer,
-            request.asked,
+            request.arguments,
             target.config if target is not None and change.action != "delete_message" else None,
             undoes,
             target,
         )
-        return await self._journalled(draft, ask, _config_of)
+        return await self._run_and_journal(draft, send, _read_config)
 
     async def send(
         self,
         draft: JournalDraft,
         confirmed: tuple[str, str | None],
         work: Callable[[], Awaitable[T]],
-        became: Callable[[T], Mapping[str, Any]],
+        make_result: Callable[[T], Mapping[str, Any]],
         loses: str | None = None,
-        so_far: Callable[[], PartialOutcome] = PartialOutcome,
+        get_partial_outcome: Callable[[], PartialOutcome] = PartialOutcome,
     ) -> T:
-        """Send or consume a message, and journal it without its payload.
+        """Do `work`, which sends or consumes messages, and journal it without payloads.
 
-        `confirmed` is the required name and the typed one; `became` returns the journal's result
-        of the reply, `loses` is what is deleted for good, and `so_far` returns what is known
-        without a reply. Raises what `write` raises, and Conflict when this is not the confirmed
-        asset.
+        `confirmed` is the required name and the typed one. `make_result` returns what the journal
+        keeps of the result of `work`, `loses` is what is deleted for good, and
+        `get_partial_outcome` returns what is known if `work` does not end. Raises what `write`
+        raises, and Conflict if this is not the confirmed target.
         """
-        created_at_us = draft.found.created_at_us if draft.found is not None else None
+        created_at_us = draft.target.created_at_us if draft.target is not None else None
         self.check_target(confirmed[0], created_at_us, draft.revision)
-        state = draft.found.info.get("state") if draft.found is not None else None
+        state = draft.target.info.get("state") if draft.target is not None else None
         shown = self._decided_on
         newest = (shown.last_seq or 0, shown.last_at_us or 0) if shown else (0, 0)
-        if state and await has_gone_back(self.client, draft.stream, state, *newest):
-            raise Conflict(f"{gone_back_text(draft.stream)}: nothing was changed")
+        if state and await has_lost_newest(self.client, draft.stream, state, *newest):
+            raise Conflict(f"{lost_newest_text(draft.stream)}: nothing was changed")
         try:
-            self.check(*confirmed, loses=loses)
+            self.check_allowed(*confirmed, loses=loses)
         except NotConfirmed as error:
-            last_seq, last_at_us = newest_of(state) if state else (None, None)
+            last_seq, last_at_us = newest_message(state) if state else (None, None)
             shown_confirmation = replace(
                 error.confirmation,
                 last_seq=last_seq,
@@ -315,132 +318,137 @@ class Writer:
                 revision_seq=draft.revision,
             )
             raise NotConfirmed(str(error), shown_confirmation) from None
-        return await self._journalled(draft, work, became, so_far)
+        return await self._run_and_journal(draft, work, make_result, get_partial_outcome)
 
-    def note_begin(self, draft: JournalDraft) -> Room:
-        """Journal the start of a long operation, and return the room of its end.
+    def journal_begin(self, draft: JournalDraft) -> ReservedLine:
+        """Journal the start of a long operation; return the reserved line for its end.
 
-        Raises SessionError, also without space for the end.
+        Raises SessionError, also without disk space for the end.
         """
-        size_bytes = 2 * len(json.dumps(draft.asked)) + _ROOM_BYTES
-        room = self.journal.reserve(size_bytes)
+        size_bytes = 2 * len(json.dumps(draft.arguments)) + _RESERVED_BYTES
+        reserved_line = self.journal.reserve(size_bytes)
         try:
-            end_room = self.journal.reserve(size_bytes)
+            end_line = self.journal.reserve(size_bytes)
         except SessionError:
-            # Nothing has begun: an entry would say that it has.
-            self.journal.release(room)
+            # Nothing has begun: there must be no entry of its start.
+            self.journal.release(reserved_line)
             raise
-        begins = replace(draft, asked={**draft.asked, "phase": "begin"})
-        self._note(room, begins, None, "done", None)
-        return end_room
+        begin_draft = replace(draft, arguments={**draft.arguments, "phase": "begin"})
+        self._add_entry(reserved_line, begin_draft, None, "done", None)
+        return end_line
 
-    def note_end(
+    def journal_end(
         self,
-        room: Room,
+        reserved_line: ReservedLine,
         draft: JournalDraft,
         after: Mapping[str, Any] | None,
         reason: str | None = None,
     ) -> None:
-        """Journal the end of an operation: `reason` is why it failed. Raises SessionError."""
-        ends = replace(draft, asked={**draft.asked, "phase": "end"})
-        self._note(room, ends, after, "failed" if reason else "done", reason)
+        """Journal the end of a long operation; `reason` is why it failed, or None.
 
-    async def _journalled(
+        Raises SessionError.
+        """
+        end_draft = replace(draft, arguments={**draft.arguments, "phase": "end"})
+        self._add_entry(reserved_line, end_draft, after, "failed" if reason else "done", reason)
+
+    async def _run_and_journal(
         self,
         draft: JournalDraft,
         work: Callable[[], Awaitable[T]],
-        became: Callable[[T], Mapping[str, Any] | None],
-        so_far: Callable[[], PartialOutcome] = PartialOutcome,
+        make_result: Callable[[T], Mapping[str, Any] | None],
+        get_partial_outcome: Callable[[], PartialOutcome] = PartialOutcome,
     ) -> T:
-        # A full disk refuses the change, and not its entry after it.
+        # A full disk must refuse the change before it is done, not only its entry afterwards.
         others_created_at_us = (
-            dict(draft.found.others_created_at_us) if draft.found is not None else {}
+            dict(draft.target.others_created_at_us) if draft.target is not None else {}
         )
-        kept_text = json.dumps([draft.asked, draft.before, others_created_at_us])
-        begun_entry = self._entry(draft, None, "unknown", _NOT_NOTED)
-        room = self.journal.reserve(2 * len(kept_text) + _ROOM_BYTES, begun_entry)
-        note = partial(self._note, room, draft)
+        saved_text = json.dumps([draft.arguments, draft.before, others_created_at_us])
+        unfinished_entry = self._make_entry(draft, None, "unknown", _NOT_FINISHED)
+        reserved_line = self.journal.reserve(
+            2 * len(saved_text) + _RESERVED_BYTES, unfinished_entry
+        )
+        note = partial(self._add_entry, reserved_line, draft)
         try:
             result = await work()
-        except (RequestTimedOut, ServerGone, ReplyUnreadable, OutcomeUnknown) as error:
-            if isinstance(error, ServerGone) and not error.sent:
-                note(so_far().after, "failed", str(error))
+        except (RequestTimedOut, ConnectionLost, ReplyUnreadable, OutcomeUnknown) as error:
+            if isinstance(error, ConnectionLost) and not error.sent:
+                note(get_partial_outcome().after, "failed", str(error))
                 raise
-            note(so_far().after, "unknown", str(error))
+            note(get_partial_outcome().after, "unknown", str(error))
             raise OutcomeUnknown(f"{error}: {draft.doubt}") from error
         except asyncio.CancelledError:
-            partial_outcome = so_far()
+            partial_outcome = get_partial_outcome()
             note(partial_outcome.after, partial_outcome.outcome, partial_outcome.reason)
             raise
         except NatstuiError as error:
             if draft.action == "pull" and isinstance(error, NotFound):
                 # It has changed nothing.
-                self.journal.release(room)
+                self.journal.release(reserved_line)
             else:
-                note(so_far().after, "failed", str(error))
+                note(get_partial_outcome().after, "failed", str(error))
             raise
         created_text = (
-            result.get("created") if draft.found is None and isinstance(result, dict) else None
+            result.get("created") if draft.target is None and isinstance(result, dict) else None
         )
         is_creation = draft.action.startswith("create") and isinstance(result, dict)
-        used = used_text(cast("Config", result)) if is_creation else None
-        made_at_us = time_us(created_text) if created_text else None
-        note(became(result), "done", used, made_at_us)
+        used = describe_use_by_others(cast("Config", result)) if is_creation else None
+        created_at_us = time_us(created_text) if created_text else None
+        note(make_result(result), "done", used, created_at_us)
         return result
 
-    def _note(
+    def _add_entry(
         self,
-        room: Room,
+        reserved_line: ReservedLine,
         draft: JournalDraft,
         after: Mapping[str, Any] | None,
         outcome: Literal["done", "failed", "unknown"],
         reason: str | None,
-        made_at_us: int | None = None,
+        created_at_us: int | None = None,
     ) -> None:
-        entry = self._entry(draft, after, outcome, reason, made_at_us)
+        entry = self._make_entry(draft, after, outcome, reason, created_at_us)
         try:
-            self.journal.add(entry, room)
+            self.journal.add(entry, reserved_line)
         except SessionError as error:
-            became = "the change was made" if outcome == "done" else reason
-            raise SessionError(f"{became}, but {error}") from error
+            outcome_text = "the change was made" if outcome == "done" else reason
+            raise SessionError(f"{outcome_text}, but {error}") from error
 
-    def _entry(
+    def _make_entry(
         self,
         draft: JournalDraft,
         after: Mapping[str, Any] | None,
         outcome: Literal["done", "failed", "unknown"],
         reason: str | None,
-        made_at_us: int | None = None,
+        created_at_us: int | None = None,
     ) -> JournalEntry:
-        link, place, found = self.client.link, self.place, draft.found
+        link, identity, target = self.client.link, self.server_identity, draft.target
         return JournalEntry(
             entry=uuid.uuid4().hex[:8],
             at_us=time.time_ns() // 1000,
-            server=place.target,
-            who=f"{_who(link.user, link.account)} ({_login_name()})",
+            server=identity.target,
+            who=f"{_format_user(link.user, link.account)} ({_login_name()})",
             action=draft.action,
             stream=draft.stream or str((after or {}).get("stream", "")),
             consumer=draft.consumer,
-            request_json=_kept(draft.asked) or "{}",
-            before_json=_kept(draft.before),
-            after_json=_kept(after),
+            request_json=_encode_config(draft.arguments) or "{}",
+            before_json=_encode_config(draft.before),
+            after_json=_encode_config(after),
             outcome=outcome,
             reason=reason,
             undoes=draft.undoes,
-            created_at_us=found.created_at_us if found is not None else made_at_us,
-            stream_created_at_us=found.stream_created_at_us if found is not None else None,
-            place=place.place,
-            server_id=place.server_id,
-            account=place.account,
-            loses=(found.loss.text or None) if found is not None else None,
-            others_created_at_us=dict(found.others_created_at_us) if found is not None else {},
+            created_at_us=target.created_at_us if target is not None else created_at_us,
+            stream_created_at_us=target.stream_created_at_us if target is not None else None,
+            place=identity.place,
+            server_id=identity.server_id,
+            account=identity.account,
+            loses=(target.loss.text or None) if target is not None else None,
+            others_created_at_us=dict(target.others_created_at_us) if target is not None else {},
         )
 
 
-def used_text(reply: Config) -> str | None:
-    """Return what a reply shows of others in a new stream or consumer; None if nothing.
+def describe_use_by_others(reply: Config) -> str | None:
+    """Return a text of what a new stream or consumer already has, or None.
 
-    Somebody else may have created it just before: a server replies the same to both.
+    Then somebody else may have created it just before: the server sends both the same reply.
     """
     config, state, delivered = (reply.get(key) or {} for key in ("config", "state", "delivered"))
     copies = bool(config.get("mirror") or config.get("sources"))
@@ -456,42 +464,42 @@ def used_text(reply: Config) -> str | None:
     return f"it has {' and '.join(used)} already, and may be of somebody else"
 
 
-async def with_state_now(work: Awaitable[T], shown: Callable[[], Awaitable[str]]) -> T:
-    """Return what a write returns; where no reply says whether it was done, read what there is.
+async def add_state_if_unknown(work: Awaitable[T], read_state: Callable[[], Awaitable[str]]) -> T:
+    """Return what a write returns; if its outcome is unknown, add the current state to the error.
 
-    Raises what the write raises; OutcomeUnknown ends with what `shown` returns then.
+    Raises what the write raises; an OutcomeUnknown ends with the text that `read_state` returns.
     """
     try:
         return await work
     except OutcomeUnknown as error:
         try:
-            now = f"read again, {await shown()}"
+            state_text = f"read again, {await read_state()}"
         except NatstuiError as unread:
-            now = f"and it cannot be read again now ({unread})"
-        raise OutcomeUnknown(f"{error}; {now}") from error
+            state_text = f"and it cannot be read again now ({unread})"
+        raise OutcomeUnknown(f"{error}; {state_text}") from error
 
 
 def _is_final(change: Change, loss: Loss) -> bool:
     return change.action in IRREVERSIBLE or bool(loss.lines)
 
 
-def _other_prefix(prefix: str) -> str:
-    """Return the prefix of another account's API, empty for our own."""
+def _foreign_prefix(prefix: str) -> str:
+    """Return an API prefix if it is of another account's API, else an empty text."""
     return "" if prefix.startswith("$JS.") else prefix
 
 
-def _config_of(reply: Config) -> Config | None:
-    """Return the configuration in a reply; None if it has none, or another shape."""
+def _read_config(reply: Config) -> Config | None:
+    """Return the configuration in a reply; None if the reply has none."""
     config = reply.get("config")
     return config if isinstance(config, dict) else None
 
 
-def _kept(config: Mapping[str, Any] | None) -> str | None:
+def _encode_config(config: Mapping[str, Any] | None) -> str | None:
     return None if config is None else json.dumps(without_server_metadata(config))
 
 
 def _login_name() -> str:
-    """Return the name of the user who runs natstui, or the number of one without a name."""
+    """Return the login name of the user who runs natstui, or the user id without a name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -499,8 +507,8 @@ def _login_name() -> str:
         return str(os.getuid())
 
 
-def _who(user: str | None, account: str | None) -> str:
-    """Return user@account; a single name if both are equal."""
+def _format_user(user: str | None, account: str | None) -> str:
+    """Return the text user@account; one name if both are equal."""
     if user is not None and user == account:
         return user
     return f"{user or '-'}@{account or '-'}"

@@ -1,4 +1,4 @@
-"""Messages that the server publishes itself: advisories and sampled acknowledgements.
+"""Events that the server publishes itself: advisories and sampled acknowledgements.
 
-Import `subscriptions`; `advisories` decodes each and formats its sentence.
+Import `subscriptions`; `advisories` decodes each event and formats its sentence.
 """

@@ -1,9 +1,9 @@
-"""The ack tap: reads the acks of one consumer's messages, for a bounded time and rate.
+"""The ack tap: reads the acks of one consumer's messages, for a limited time and rate.
 
-An ack is sent to the reply subject of a message, which names the delivery. A subscriber of that
-subject reads each ack, and counts as a responder: if the consumer is deleted, a client that waits
-for the confirmation of its ack gets no error. So a tap is short, and starts only on an existing
-consumer.
+A client sends an ack to the reply subject of a message, which identifies the delivery. The tap
+subscribes to these subjects, and therefore counts as a responder: if the consumer is deleted, a
+client that waits for the confirmation of its ack gets no error. So a tap is short, and starts only
+on an existing consumer.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from natstui.jetstream.connection.replies import read
 from natstui.jetstream.connection.times import time_us
 from natstui.model.bench.latency import bucket_of, from_counts
 from natstui.model.records.tap import (
-    MOST_TAPPED_MSGS,
-    MOST_TAPPED_PER_S,
-    AnswerCounts,
+    MAX_TAPPED_MSGS,
+    MAX_TAPPED_PER_S,
+    AckCounts,
     StartTap,
     TapResults,
     UnsettledMessage,
@@ -35,11 +35,11 @@ from natstui.model.records.tap import (
 from natstui.units import duration_text
 
 _REPORT_S = 0.25
-_SENT_MOST_MSGS = 2 * MOST_TAPPED_MSGS
-"""Limit at which the server ends the subscription by itself, also when the connection is lost."""
-_MOST_UNSETTLED = 10_000
-_TOLD_UNSETTLED = 100
-_V1_WORDS, _V2_WORDS = 9, 11
+_MAX_SENT_MSGS = 2 * MAX_TAPPED_MSGS
+"""Number of messages after which the server ends the subscription."""
+_MAX_UNSETTLED_MSGS = 10_000
+_MAX_REPORTED_UNSETTLED = 100
+_V1_TOKENS_COUNT, _V2_TOKENS_COUNT = 9, 11
 
 Kind = Literal["ack", "nak", "term", "in progress", "other"]
 _KINDS: dict[bytes, Kind] = {
@@ -49,7 +49,7 @@ _KINDS: dict[bytes, Kind] = {
 
 
 class Delivery(NamedTuple):
-    """The delivery in the subject of an ack."""
+    """The delivery that an ack is about, from the subject of the ack."""
 
     deliveries_count: int
     stream_seq: int
@@ -57,14 +57,18 @@ class Delivery(NamedTuple):
     stored_at_ns: int
 
 
-def delivery_of(subject: str) -> Delivery | None:
-    """Return the delivery of an ack; None for another subject.
+def parse_delivery(subject: str) -> Delivery | None:
+    """Return the delivery in the subject of an ack; None if it is another subject.
 
-    `$JS.ACK.<stream>.<consumer>.` or `$JS.ACK.<domain>.<account>.<stream>.<consumer>.`, then
-    deliveries, stream and consumer sequence, time of storage and pending messages.
+    The subject starts with `$JS.ACK.<stream>.<consumer>.` or with
+    `$JS.ACK.<domain>.<account>.<stream>.<consumer>.`. Then follow the number of deliveries, the
+    sequences in the stream and of the consumer, the time at which the message was stored, and the
+    number of pending messages.
     """
     tokens = subject.split(".")
-    index = 4 if len(tokens) == _V1_WORDS else 6 if len(tokens) >= _V2_WORDS else None
+    index = (
+        4 if len(tokens) == _V1_TOKENS_COUNT else 6 if len(tokens) >= _V2_TOKENS_COUNT else None
+    )
     if index is None:
         return None
     try:
@@ -73,8 +77,8 @@ def delivery_of(subject: str) -> Delivery | None:
         return None
 
 
-def kind_of_answer(payload: bytes) -> Kind:
-    """Return the kind of ack in a payload."""
+def ack_kind(payload: bytes) -> Kind:
+    """Return the kind of an ack with this payload."""
     return _KINDS.get(payload.split(b" ", 1)[0].split(b"{", 1)[0].strip(), "other")
 
 
@@ -88,51 +92,51 @@ class _Info(msgspec.Struct):
 
 
 class AckTap:
-    """Reads the acks of one consumer's clients, and reports a few times a second."""
+    """Reads the acks of one consumer's clients, and reports counts four times a second."""
 
     def __init__(self, command: StartTap, on_tapped: Callable[[TapResults], None]) -> None:
-        self._asked = command
+        self._command = command
         self._on_tapped = on_tapped
         self._subscriptions: list[Subscription] = []
         self._denied: PermissionDenied | None = None
         self._lost_count: Callable[[], int] = int
-        self._ended = asyncio.Event()
-        self._why: str | None = None
-        self._counts = dict.fromkeys(AnswerCounts.__dataclass_fields__, 0)
+        self._end_event = asyncio.Event()
+        self._end_text: str | None = None
+        self._counts = dict.fromkeys(AckCounts.__dataclass_fields__, 0)
         self._read_msgs = self._read_bytes = 0
         self._second, self._second_msgs = 0, 0
         self._buckets: dict[int, int] = {}
         self._acked: set[int] = set()
         self._unsettled: dict[int, UnsettledMessage] = {}
-        self._begun_s = self._elapsed_s = 0.0
+        self._start_s = self._elapsed_s = 0.0
         self._ahead_ns = 0
-        """How far the server's clock is ahead of ours."""
-        self._acks_all_before = False
+        """Time by which the server's clock is ahead of the local one; negative if it is behind."""
+        self._acks_earlier_messages = False
 
     async def begin(self, client: Client) -> None:
-        """Subscribe; every ack that the server receives from then on is counted.
+        """Subscribe; every ack that the server receives after this returns is counted.
 
-        Raises NotFound without the consumer, PermissionDenied, and what `request` raises.
+        Raises NotFound if there is no such consumer, PermissionDenied, and what `request` raises.
         """
-        stream, consumer = self._asked.stream, self._asked.consumer
+        stream, consumer = self._command.stream, self._command.consumer
         verb = f"CONSUMER.INFO.{stream}.{consumer}"
-        asked_ns = time.time_ns()
+        sent_ns = time.time_ns()
         info = read(verb, await client.request(verb), _Info)
         if info.ts:
-            self._ahead_ns = time_us(info.ts) * 1000 - (asked_ns + time.time_ns()) // 2
-        self._acks_all_before = info.config.ack_policy == "all"
+            self._ahead_ns = time_us(info.ts) * 1000 - (sent_ns + time.time_ns()) // 2
+        self._acks_earlier_messages = info.config.ack_policy == "all"
         stats = client.nc.stats
         before_count = stats["reconnects"]
         self._lost_count = lambda: int(stats["reconnects"] - before_count)
-        # What comes before the last question is answered counts: its client saw us listen.
-        self._begun_s = time.monotonic()
+        # Acks count from here: those that arrive before the last reply are delivered to us, too.
+        self._start_s = time.monotonic()
         try:
-            for form in ("$JS.ACK", "$JS.ACK.*.*"):
-                subject = f"{form}.{stream}.{consumer}.>"
-                subscription = await client.subscribe(subject, self._take, self._deny)
-                await subscription.unsubscribe(limit=_SENT_MOST_MSGS)
+            for prefix in ("$JS.ACK", "$JS.ACK.*.*"):
+                subject = f"{prefix}.{stream}.{consumer}.>"
+                subscription = await client.subscribe(subject, self._on_message, self._deny)
+                await subscription.unsubscribe(limit=_MAX_SENT_MSGS)
                 self._subscriptions.append(subscription)
-            # Its answer comes after everything that the server says of the subscriptions.
+            # The reply arrives after any denial of the subscriptions.
             await client.request(verb)
             if self._denied is not None:
                 raise self._denied
@@ -141,16 +145,16 @@ class AckTap:
             raise
 
     async def run(self) -> None:
-        """Report the acks until the time is over, too many come, or it is cancelled."""
-        until_s = self._begun_s + self._asked.for_s
+        """Report the acks until the time is over, too many arrive, or this is cancelled."""
+        until_s = self._start_s + self._command.for_s
         try:
-            while self._why is None:
+            while self._end_text is None:
                 self._report()
                 left_s = until_s - time.monotonic()
                 if left_s <= 0:
-                    self._stop(f"natstui read for {duration_text(self._asked.for_s)}")
+                    self._stop(f"natstui read for {duration_text(self._command.for_s)}")
                 elif any(
-                    subscription.delivered >= _SENT_MOST_MSGS
+                    subscription.delivered >= _MAX_SENT_MSGS
                     for subscription in self._subscriptions
                 ):
                     self._stop("more acks arrived than could be read")
@@ -159,7 +163,7 @@ class AckTap:
                 else:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(min(_REPORT_S, left_s)):
-                            await self._ended.wait()
+                            await self._end_event.wait()
         except asyncio.CancelledError:
             self._stop("reading was stopped")
             raise
@@ -168,37 +172,37 @@ class AckTap:
             await self._end()
 
     def _stop(self, reason: str) -> None:
-        if self._why is None:
-            self._why = f"ended: {reason}"
-            self._elapsed_s = time.monotonic() - self._begun_s
-            self._ended.set()
+        if self._end_text is None:
+            self._end_text = f"ended: {reason}"
+            self._elapsed_s = time.monotonic() - self._start_s
+            self._end_event.set()
 
     def _deny(self, error: PermissionDenied) -> None:
         self._denied = error
 
-    async def _take(self, message: Msg) -> None:
-        if self._why is not None:
+    async def _on_message(self, message: Msg) -> None:
+        if self._end_text is not None:
             return
         now_s = time.monotonic()
         self._read_msgs += 1
         self._read_bytes += len(message.subject) + len(message.reply) + len(message.data)
-        delivery = delivery_of(message.subject)
+        delivery = parse_delivery(message.subject)
         if delivery is None:
             self._counts["others_count"] += 1
         else:
-            self._answered(delivery, kind_of_answer(message.data))
+            self._count_ack(delivery, ack_kind(message.data))
         second = int(now_s)
         self._second_msgs = self._second_msgs + 1 if second == self._second else 1
         self._second = second
-        if self._second_msgs >= MOST_TAPPED_PER_S:
-            self._stop(f"more than {MOST_TAPPED_PER_S:,} acks per second arrived")
-        elif self._read_msgs >= MOST_TAPPED_MSGS:
-            self._stop(f"it read {MOST_TAPPED_MSGS:,} answers")
+        if self._second_msgs >= MAX_TAPPED_PER_S:
+            self._stop(f"more than {MAX_TAPPED_PER_S:,} acks per second arrived")
+        elif self._read_msgs >= MAX_TAPPED_MSGS:
+            self._stop(f"it read {MAX_TAPPED_MSGS:,} answers")
 
-    def _answered(self, delivery: Delivery, kind: Kind) -> None:
+    def _count_ack(self, delivery: Delivery, kind: Kind) -> None:
         match kind:
             case "ack":
-                self._acknowledged(delivery)
+                self._count_positive_ack(delivery)
             case "term":
                 self._counts["terms_count"] += 1
                 self._unsettled.pop(delivery.stream_seq, None)
@@ -206,7 +210,7 @@ class AckTap:
                 self._counts["naks_count" if kind == "nak" else "in_progress_count"] += 1
                 is_open = delivery.stream_seq in self._unsettled
                 was_acked = delivery.consumer_seq in self._acked
-                if not was_acked and (is_open or len(self._unsettled) < _MOST_UNSETTLED):
+                if not was_acked and (is_open or len(self._unsettled) < _MAX_UNSETTLED_MSGS):
                     self._unsettled[delivery.stream_seq] = UnsettledMessage(
                         delivery.stream_seq,
                         delivery.deliveries_count,
@@ -217,7 +221,7 @@ class AckTap:
             case _:
                 self._counts["others_count"] += 1
 
-    def _acknowledged(self, delivery: Delivery) -> None:
+    def _count_positive_ack(self, delivery: Delivery) -> None:
         self._counts["acks_count"] += 1
         self._counts["repeated_acks_count"] += delivery.deliveries_count > 1
         if delivery.consumer_seq in self._acked:
@@ -227,27 +231,27 @@ class AckTap:
         bucket = bucket_of(time.time_ns() + self._ahead_ns - delivery.stored_at_ns)
         self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
         self._unsettled.pop(delivery.stream_seq, None)
-        if self._acks_all_before:
+        if self._acks_earlier_messages:
             for seq in [seq for seq in self._unsettled if seq < delivery.stream_seq]:
                 del self._unsettled[seq]
 
     def _report(self) -> None:
-        elapsed_s = self._elapsed_s if self._why else time.monotonic() - self._begun_s
+        elapsed_s = self._elapsed_s if self._end_text else time.monotonic() - self._start_s
         oldest = sorted(self._unsettled.values(), key=lambda delivery: delivery.stream_seq)
         self._on_tapped(
             TapResults(
                 at_us=(time.time_ns() + self._ahead_ns) // 1000,
-                command_id=self._asked.command_id,
-                stream=self._asked.stream,
-                consumer=self._asked.consumer,
+                command_id=self._command.command_id,
+                stream=self._command.stream,
+                consumer=self._command.consumer,
                 elapsed_s=elapsed_s,
-                for_s=self._asked.for_s,
-                ended=self._why,
-                counts=AnswerCounts(**self._counts),
+                for_s=self._command.for_s,
+                ended=self._end_text,
+                counts=AckCounts(**self._counts),
                 read_msgs=self._read_msgs,
                 read_bytes=self._read_bytes,
                 stored_to_acked=from_counts(self._buckets),
-                unsettled=tuple(oldest[:_TOLD_UNSETTLED]),
+                unsettled=tuple(oldest[:_MAX_REPORTED_UNSETTLED]),
                 unsettled_msgs=len(oldest),
             )
         )

@@ -1,4 +1,4 @@
-"""Converts advisories and metrics to records, each advisory with one plain sentence."""
+"""Converts advisories and ack samples to records, and each advisory to a sentence as well."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.jetstream.connection.replies import Count, reading
+from natstui.jetstream.connection.replies import Count, raise_unreadable
 from natstui.jetstream.connection.times import time_us
 from natstui.model.records.record import AckSample, Advisory
 from natstui.units import counted
 
 
-class Announcement(msgspec.Struct):
-    """The fields of advisories and metrics, all kinds together."""
+class Event(msgspec.Struct):
+    """The fields of all types of advisories and metrics."""
 
     type: str = ""
     timestamp: str = ""
@@ -37,21 +37,21 @@ class Announcement(msgspec.Struct):
 _ACTIONS = {"create": "was created", "modify": "was changed", "delete": "was deleted"}
 
 
-def _because(event: Announcement) -> str:
+def _reason_text(event: Event) -> str:
     return f" ({event.reason})" if event.reason else ""
 
 
-def _message(event: Announcement) -> str:
+def _message_text(event: Event) -> str:
     return f"message {event.stream_seq} of consumer {event.consumer} on {event.stream}"
 
 
-def _paused(event: Announcement) -> str:
+def _pause_text(event: Event) -> str:
     if not event.paused:
         return f"consumer {event.consumer} on {event.stream} is resumed"
     return f"consumer {event.consumer} on {event.stream} is paused until {event.pause_until}"
 
 
-_SENTENCES: dict[str, Callable[[Announcement], str]] = {
+_SENTENCES: dict[str, Callable[[Event], str]] = {
     "stream_action": lambda t: f"stream {t.stream} {_ACTIONS.get(t.action, t.action)}",
     "consumer_action": lambda t: (
         f"consumer {t.consumer} on {t.stream} {_ACTIONS.get(t.action, t.action)}"
@@ -67,21 +67,22 @@ _SENTENCES: dict[str, Callable[[Announcement], str]] = {
         f"consumer {t.consumer} on {t.stream} has lost its quorum: it delivers nothing"
     ),
     "stream_batch_abandoned": lambda t: (
-        f"an atomic batch on stream {t.stream} was abandoned{_because(t)}"
+        f"an atomic batch on stream {t.stream} was abandoned{_reason_text(t)}"
     ),
-    "consumer_pause": _paused,
+    "consumer_pause": _pause_text,
     "consumer_group_pinned": lambda t: (
         f"consumer {t.consumer} on {t.stream} pinned a client for group {t.group}"
     ),
     "consumer_group_unpinned": lambda t: (
-        f"consumer {t.consumer} on {t.stream} unpinned its client of group {t.group}{_because(t)}"
+        f"consumer {t.consumer} on {t.stream} unpinned its client of group {t.group}"
+        f"{_reason_text(t)}"
     ),
-    "nak": lambda t: f"{_message(t)} was refused (nak) at delivery {t.deliveries}",
+    "nak": lambda t: f"{_message_text(t)} was refused (nak) at delivery {t.deliveries}",
     "terminated": lambda t: (
-        f"{_message(t)} was terminated at delivery {t.deliveries}{_because(t)}"
+        f"{_message_text(t)} was terminated at delivery {t.deliveries}{_reason_text(t)}"
     ),
     "max_deliver": lambda t: (
-        f"{_message(t)} was dropped after {counted(t.deliveries, 'delivery')}"
+        f"{_message_text(t)} was dropped after {counted(t.deliveries, 'delivery')}"
     ),
     "snapshot_create": lambda t: f"a backup of stream {t.stream} began",
     "snapshot_complete": lambda t: f"a backup of stream {t.stream} ended",
@@ -90,39 +91,38 @@ _SENTENCES: dict[str, Callable[[Announcement], str]] = {
 }
 
 
-def sentence_of(kind: str, event: Announcement) -> str:
-    """Return the sentence of an advisory; for an unknown kind its name as words."""
+def event_text(kind: str, event: Event) -> str:
+    """Return an advisory as a sentence; if its kind is unknown, only the kind and the stream."""
     sentence = _SENTENCES.get(kind)
     return (
         sentence(event) if sentence else f"{kind.replace('_', ' ')} {event.stream or ''}".strip()
     )
 
 
-_ANNOUNCEMENT = decoder_of(Announcement)
-_LONGEST_BYTES = 16 * 1024
-"""Limit of an announcement's size; the server's own are a tenth of it, and each is kept in
-memory.
-"""
-_LONGEST_AGO_US = 3_600_000_000
-"""Limit of an announcement's age: an older one is forged, or its server's clock is wrong."""
+_EVENT = decoder_of(Event)
+_MAX_ADVISORY_BYTES = 16 * 1024
+"""Maximum size of an event, because each is kept in memory; those of a server have a tenth of
+it."""
+_MAX_AGE_US = 3_600_000_000
+"""Maximum age of an event; an older one is forged, or its server's clock is wrong."""
 
 
 def read_advisory(data: bytes) -> Advisory:
-    """Read an advisory; raise RequestFailed when it cannot be read."""
-    with reading("an advisory"):
-        event = _decoded(data)
-        at_us = _at_us(event.timestamp)
+    """Return the record of an advisory; raises RequestFailed if it is unreadable."""
+    with raise_unreadable("an advisory"):
+        event = _decode(data)
+        at_us = _parse_at_us(event.timestamp)
         body_json = data.decode()
     kind = event.type.rpartition(".")[2]
-    text = sentence_of(kind, event)
+    text = event_text(kind, event)
     return Advisory(at_us, kind, event.stream, event.consumer, text, body_json)
 
 
 def read_ack_sample(data: bytes) -> AckSample:
-    """Read a sampled acknowledgement; raise RequestFailed when it cannot be read."""
-    with reading("a metric"):
-        event = _decoded(data)
-        at_us = _at_us(event.timestamp)
+    """Return the record of an ack sample; raises RequestFailed if it is unreadable."""
+    with raise_unreadable("a metric"):
+        event = _decode(data)
+        at_us = _parse_at_us(event.timestamp)
     return AckSample(
         at_us=at_us,
         stream=event.stream or "",
@@ -134,18 +134,18 @@ def read_ack_sample(data: bytes) -> AckSample:
     )
 
 
-def _decoded(data: bytes) -> Announcement:
-    """Decode a message on the subject of an announcement, which anybody may have published."""
-    if len(data) > _LONGEST_BYTES:
+def _decode(data: bytes) -> Event:
+    """Decode an event, which any client may have published; raises ValueError or a DecodeError."""
+    if len(data) > _MAX_ADVISORY_BYTES:
         raise ValueError(f"{len(data)} bytes are longer than any advisory")
-    return _ANNOUNCEMENT.decode(data)
+    return _EVENT.decode(data)
 
 
-def _at_us(timestamp: str) -> int:
-    """Return the server's time of an announcement, but not later than now: its clock may be ahead.
+def _parse_at_us(timestamp: str) -> int:
+    """Return the time of an event in UTC µs; the current time if it is in the future or too old.
 
-    A later time would stop the timeline until our clock reaches it. A time long before we
-    subscribed would become the start of the recording: then the time is now.
+    A time in the future, from a clock that is ahead, would stop the timeline until then. A time
+    long before the subscription would become the start of the recording.
     """
     at_us, now_us = time_us(timestamp), time.time_ns() // 1000
-    return at_us if now_us - _LONGEST_AGO_US <= at_us <= now_us else now_us
+    return at_us if now_us - _MAX_AGE_US <= at_us <= now_us else now_us

@@ -1,4 +1,4 @@
-"""Subscriptions to advisories and sampled acknowledgements."""
+"""Subscribes to advisories and ack samples, and limits how many are recorded one by one."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ from dataclasses import replace
 
 from nats.aio.msg import Msg
 
-from natstui.errors import NatstuiError, RequestFailed, ServerGone
+from natstui.errors import ConnectionLost, NatstuiError, RequestFailed
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client, OnMessage
 from natstui.jetstream.events.advisories import read_ack_sample, read_advisory
 from natstui.model.bench.latency import bucket_of, from_counts
-from natstui.model.live.evidence import message_of, message_trouble
-from natstui.model.live.message_counts import ROOM, MessageCount
-from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, MessageTrouble
+from natstui.model.live.evidence import message_advisory_type, message_of
+from natstui.model.live.message_counts import MAX_MESSAGES, MessageCount
+from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, MessageAdvisoryType
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
-from natstui.units import counted, were
+from natstui.units import counted, was_or_were
 
-MOST_PASSED_PER_S = 100
-"""Limit of samples that are passed on, and recorded, one by one."""
-MOST_READ_PER_S = 2_000
-MOST_READ_OF_ONE_PER_S = 500
-_EVERY_S = 1.0
-_MOST_CONSUMERS = 2_000
-"""Limit of consumers whose samples are counted separately within a second; anybody may publish on
-any subject.
-"""
+MAX_PASSED_PER_S = 100
+"""Maximum number of samples per second that are recorded one by one."""
+MAX_READ_PER_S = 2_000
+MAX_READ_PER_CONSUMER_PER_S = 500
+_SAMPLES_INTERVAL_S = 1.0
+_MAX_CONSUMERS = 2_000
+"""Maximum number of consumers whose samples are counted in one second. Other clients may publish
+samples of any consumer."""
 
 
-class _Second:
-    """The samples of one consumer within a second."""
+class _ConsumerSecond:
+    """Counts of the samples of one consumer in one second, of those not recorded one by one."""
 
     def __init__(self) -> None:
         self.read_count = self.left_out_count = self.repeated_count = 0
@@ -45,7 +44,9 @@ class _Second:
 
 
 class AckSamples:
-    """Receives the ack samples of all consumers."""
+    """Receives the ack samples of all consumers: passes the first ones of each second on, and
+    counts the others.
+    """
 
     def __init__(
         self,
@@ -53,59 +54,65 @@ class AckSamples:
         on_unreadable: Callable[[RequestFailed], None],
         on_left_out: Callable[[str], None],
     ) -> None:
-        """Create without samples; `on_left_out` gets the reason for each sample that belongs to no
-        consumer.
+        """Create without samples.
+
+        `on_unreadable` is called with the error of an unreadable sample, and `on_left_out` with
+        the reason when a sample is not counted at all.
         """
         self._sink = sink
         self._on_unreadable = on_unreadable
         self._on_left_out = on_left_out
-        self._seconds: dict[tuple[str, str], _Second] = {}
+        self._consumer_seconds: dict[tuple[str, str], _ConsumerSecond] = {}
         self._read_count = self._passed_count = 0
-        self._telling: asyncio.TimerHandle | None = None
+        self._report_timer: asyncio.TimerHandle | None = None
 
-    async def take(self, message: Msg) -> None:
-        """Read a sample, or count it."""
-        if self._telling is None:
-            self._telling = asyncio.get_running_loop().call_later(_EVERY_S, self._tell)
-        of_consumer = self._second_of(message.subject)
-        if of_consumer is None:
+    async def on_sample(self, message: Msg) -> None:
+        """Pass a received sample on, or count it."""
+        if self._report_timer is None:
+            self._report_timer = asyncio.get_running_loop().call_later(
+                _SAMPLES_INTERVAL_S, self._report
+            )
+        consumer_second = self._find_consumer_second(message.subject)
+        if consumer_second is None:
             self._on_left_out(
-                f"acks of more than {_MOST_CONSUMERS} consumers arrived in one second"
+                f"acks of more than {_MAX_CONSUMERS} consumers arrived in one second"
             )
             return
-        full = of_consumer.read_count >= MOST_READ_OF_ONE_PER_S
-        if full or self._read_count >= MOST_READ_PER_S:
-            of_consumer.left_out_count += 1
+        is_full = consumer_second.read_count >= MAX_READ_PER_CONSUMER_PER_S
+        if is_full or self._read_count >= MAX_READ_PER_S:
+            consumer_second.left_out_count += 1
             return
-        of_consumer.read_count += 1
+        consumer_second.read_count += 1
         self._read_count += 1
         try:
             sample = read_ack_sample(message.data)
         except RequestFailed as error:
             self._on_unreadable(error)
             return
-        if self._passed_count < MOST_PASSED_PER_S:
+        if self._passed_count < MAX_PASSED_PER_S:
             self._passed_count += 1
             self._sink.add(sample)
         else:
-            of_consumer.add(sample)
+            consumer_second.add(sample)
 
     def close(self) -> None:
-        """Report the counts, and stop."""
-        if self._telling is not None:
-            self._telling.cancel()
-        self._tell()
+        """Report the counts, and stop the timer."""
+        if self._report_timer is not None:
+            self._report_timer.cancel()
+        self._report()
 
-    def _second_of(self, subject: str) -> _Second | None:
-        """Return the counts of a consumer: the last two tokens of the subject are its name."""
+    def _find_consumer_second(self, subject: str) -> _ConsumerSecond | None:
+        """Return the counts of the consumer that the last two tokens of a subject name; None if
+        there are too many consumers.
+        """
         stream, _, consumer = subject.rpartition(".")
         name = (stream.rpartition(".")[2], consumer)
-        if name not in self._seconds and len(self._seconds) >= _MOST_CONSUMERS:
+        if name not in self._consumer_seconds and len(self._consumer_seconds) >= _MAX_CONSUMERS:
             return None
-        return self._seconds.setdefault(name, _Second())
+        return self._consumer_seconds.setdefault(name, _ConsumerSecond())
 
-    def _tell(self) -> None:
-        seconds, self._seconds, self._telling = self._seconds, {}, None
+    def _report(self) -> None:
+        seconds, self._consumer_seconds, self._report_timer = self._consumer_seconds, {}, None
         self._read_count = self._passed_count = 0
         now_us = time.time_ns() // 1000
         for (stream, consumer), second in seconds.items():
@@ -123,72 +130,74 @@ class AckSamples:
                 )
 
 
-# Never the whole prefix: its API audit repeats every reply to our own polling.
+# Not `ADVISORY.>`: it includes API audits, which repeat each reply to natstui's own polling.
 _ADVISORIES = ("ADVISORY.STREAM.>", "ADVISORY.CONSUMER.>")
 _ACK_SAMPLES = "METRIC.CONSUMER.ACK.>"
-_MOST_PER_S = 500
-_HELD = "events"
-_UNREADABLE = "announcements"
-_REPORTED_EVERY_S = 1.0
+_MAX_EVENTS_PER_S = 500
+_LEFT_OUT_SOURCE = "events"
+_UNREADABLE_SOURCE = "announcements"
+_REPORT_INTERVAL_S = 1.0
 
 
-class _Count:
-    """Counts left out messages, and reports the count once a second until it is 0."""
+class _LeftOutCounter:
+    """Counts messages that are left out, and reports the count once a second until it is 0."""
 
     def __init__(self, sink: Sink, source: str) -> None:
         self._sink = sink
-        self._what = source
+        self._source = source
         self._count = 0
-        self._reporting: asyncio.TimerHandle | None = None
-        self._why = ""
+        self._report_timer: asyncio.TimerHandle | None = None
+        self._reason = ""
 
     def add(self, reason: str) -> None:
-        """Count one; the report has the `reason` of the last."""
+        """Count one message; the report contains the reason of the last one."""
         self._count += 1
-        self._why = reason
-        if self._reporting is None:
+        self._reason = reason
+        if self._report_timer is None:
             self._report_soon()
 
     def close(self) -> None:
-        """Stop reporting."""
-        if self._reporting is not None:
-            self._reporting.cancel()
+        """Stop the timer."""
+        if self._report_timer is not None:
+            self._report_timer.cancel()
 
     def _report_soon(self) -> None:
-        self._reporting = asyncio.get_running_loop().call_later(_REPORTED_EVERY_S, self._report)
+        self._report_timer = asyncio.get_running_loop().call_later(
+            _REPORT_INTERVAL_S, self._report
+        )
 
     def _report(self) -> None:
         now_us, count, self._count = time.time_ns() // 1000, self._count, 0
         if not count:
-            self._reporting = None
-            self._sink.add(Restored(now_us, self._what))
+            self._report_timer = None
+            self._sink.add(Restored(now_us, self._source))
             return
-        text = f"{counted(count, 'event')} {were(count)} left out: {self._why}"
-        self._sink.add(Unavailable(now_us, self._what, text))
+        text = f"{counted(count, 'event')} {was_or_were(count)} left out: {self._reason}"
+        self._sink.add(Unavailable(now_us, self._source, text))
         self._report_soon()
 
 
-class _Gate:
-    """Passes on a bounded number of events per second, and reports how many it left out.
+class _RateLimiter:
+    """Passes a limited number of events per second on, and reports how many it leaves out.
 
-    Left out events about a message are still counted.
+    Events that are left out are still counted if they are about a message.
     """
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._second = 0
         self._passed_count = 0
-        self._held = _Count(sink, _HELD)
-        self._unreadable = _Count(sink, _UNREADABLE)
-        self._storm = Storm(sink)
+        self._left_out = _LeftOutCounter(sink, _LEFT_OUT_SOURCE)
+        self._unreadable = _LeftOutCounter(sink, _UNREADABLE_SOURCE)
+        self._excess = ExcessAdvisories(sink)
 
-    def leave_out(self, error: RequestFailed) -> None:
-        """Count an unreadable message: anybody who may publish can forge them."""
+    def leave_out_unreadable(self, error: RequestFailed) -> None:
+        """Count an unreadable message, which another client may have published."""
         self._unreadable.add(str(error))
 
-    def hold(self, reason: str) -> None:
-        """Count a left out event, with the reason."""
-        self._held.add(reason)
+    def leave_out(self, reason: str) -> None:
+        """Count an event that is left out for a reason."""
+        self._left_out.add(reason)
 
     def add(self, record: Record) -> None:
         """Pass a record on, or count it."""
@@ -196,62 +205,65 @@ class _Gate:
         if second != self._second:
             self._second, self._passed_count = second, 0
         self._passed_count += 1
-        if self._passed_count <= _MOST_PER_S:
+        if self._passed_count <= _MAX_EVENTS_PER_S:
             self._sink.add(record)
             return
-        self._storm.add(record)
-        self.hold(f"more than {_MOST_PER_S} a second")
+        self._excess.add(record)
+        self.leave_out(f"more than {_MAX_EVENTS_PER_S} a second")
 
     def close(self) -> None:
-        """Report the last count, and stop."""
-        self._storm.close()
-        self._held.close()
+        """Report the last counts, and stop the timers."""
+        self._excess.close()
+        self._left_out.close()
         self._unreadable.close()
 
 
-async def listen(client: Client, sink: Sink) -> None:
-    """Pass announcements on until cancelled; a denied subscription becomes Unavailable."""
-    gate = _Gate(sink)
-    samples = AckSamples(sink, gate.leave_out, gate.hold)
+async def read_events(client: Client, sink: Sink) -> None:
+    """Pass advisories and ack samples to the sink until cancelled.
+
+    A denied subscription is reported as `Unavailable`.
+    """
+    limiter = _RateLimiter(sink)
+    samples = AckSamples(sink, limiter.leave_out_unreadable, limiter.leave_out)
     prefix = client.connection.js_event_prefix
 
-    async def take(message: Msg) -> None:
+    async def on_advisory(message: Msg) -> None:
         if client.is_of_other_domain(message.data):
             return
         try:
-            gate.add(read_advisory(message.data))
+            limiter.add(read_advisory(message.data))
         except RequestFailed as error:
-            gate.leave_out(error)
+            limiter.leave_out_unreadable(error)
 
-    async def take_sample(message: Msg) -> None:
+    async def on_sample(message: Msg) -> None:
         if not client.is_of_other_domain(message.data):
-            await samples.take(message)
+            await samples.on_sample(message)
 
     try:
         for subject in _ADVISORIES:
-            await _subscribe(client, f"{prefix}.{subject}", take, sink)
-        await _subscribe(client, f"{prefix}.{_ACK_SAMPLES}", take_sample, sink)
+            await _subscribe(client, f"{prefix}.{subject}", on_advisory, sink)
+        await _subscribe(client, f"{prefix}.{_ACK_SAMPLES}", on_sample, sink)
         await asyncio.Event().wait()
     finally:
         samples.close()
-        gate.close()
+        limiter.close()
 
 
-async def _subscribe(client: Client, subject: str, take: OnMessage, sink: Sink) -> None:
-    def unavailable(error: NatstuiError) -> None:
+async def _subscribe(client: Client, subject: str, on_message: OnMessage, sink: Sink) -> None:
+    def report_unavailable(error: NatstuiError) -> None:
         denied_subject = getattr(error, "subject", None)
         sink.add(Unavailable(time.time_ns() // 1000, subject, str(error), denied_subject))
 
     while True:
         try:
-            await client.subscribe(subject, take, unavailable)
+            await client.subscribe(subject, on_message, report_unavailable)
             return
-        except ServerGone:
+        except ConnectionLost:
             await asyncio.sleep(0.25)
 
 
-class _Counted:
-    """The advisories about messages of one consumer since the last report."""
+class _MessageCounts:
+    """The advisories of one type about messages of one consumer since the last report."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -269,46 +281,48 @@ class _Counted:
         sorted_messages = sorted(
             self.messages.values(), key=lambda message: (-message.said_count, message.stream_seq)
         )
-        return tuple(sorted_messages[:ROOM])
+        return tuple(sorted_messages[:MAX_MESSAGES])
 
 
-class Storm:
-    """Counts announcements that are not passed on one by one, for up to a second."""
+class ExcessAdvisories:
+    """Counts the advisories that are not passed on singly, and reports the counts each second."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._counted: dict[tuple[MessageTrouble, str, str], _Counted] = {}
-        self._telling: asyncio.TimerHandle | None = None
+        self._counts: dict[tuple[MessageAdvisoryType, str, str], _MessageCounts] = {}
+        self._report_timer: asyncio.TimerHandle | None = None
 
     def add(self, record: Record) -> None:
-        """Count a record about a message of a consumer; others are only passed on."""
-        kind = message_trouble(record) if isinstance(record, Advisory) else None
+        """Count a record if it is an advisory about a message of a consumer."""
+        kind = message_advisory_type(record) if isinstance(record, Advisory) else None
         if not isinstance(record, Advisory) or kind is None:
             return
         if record.stream is None or record.consumer is None:
             return
         key = (kind, record.stream, record.consumer)
-        self._counted.setdefault(key, _Counted()).add(record)
-        if self._telling is None:
-            self._telling = asyncio.get_running_loop().call_later(_REPORTED_EVERY_S, self._tell)
+        self._counts.setdefault(key, _MessageCounts()).add(record)
+        if self._report_timer is None:
+            self._report_timer = asyncio.get_running_loop().call_later(
+                _REPORT_INTERVAL_S, self._report
+            )
 
     def close(self) -> None:
-        """Report the counts, and stop."""
-        if self._telling is not None:
-            self._telling.cancel()
-        self._tell()
+        """Report the counts, and stop the timer."""
+        if self._report_timer is not None:
+            self._report_timer.cancel()
+        self._report()
 
-    def _tell(self) -> None:
-        counted_by_key, self._counted, self._telling = self._counted, {}, None
+    def _report(self) -> None:
+        counts_by_key, self._counts, self._report_timer = self._counts, {}, None
         now_us = time.time_ns() // 1000
-        for (kind, stream, consumer), counted_events in counted_by_key.items():
+        for (kind, stream, consumer), counts in counts_by_key.items():
             self._sink.add(
                 AdvisoriesCounted(
                     now_us,
                     kind,
                     stream,
                     consumer,
-                    counted_events.count,
-                    counted_events.most_frequent(),
+                    counts.count,
+                    counts.most_frequent(),
                 )
             )

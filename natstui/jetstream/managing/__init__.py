@@ -1,4 +1,4 @@
-"""Changes to streams and consumers: read, change, write, read back, undo.
+"""Changes streams, consumers, keys and objects: read, change, write, read back, undo.
 
 Import `apply` and `undo`; `configure` creates and edits, `losses` counts what is deleted. Every
 write uses `connection.writer`.

@@ -1,4 +1,4 @@
-"""Every change of a stream or consumer; after a change without a reply the state is read again."""
+"""Changes streams and consumers; without a reply, the current state is read again."""
 
 from __future__ import annotations
 
@@ -11,33 +11,39 @@ from datetime import UTC, datetime
 
 from natstui.clock import steady_s
 from natstui.errors import (
+    ConnectionLost,
     NotFound,
     PermissionDenied,
     RequestFailed,
     RequestTimedOut,
-    ServerGone,
     UsageError,
 )
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.connection.writer import Asset, Config, Request, Writer, with_state_now
+from natstui.jetstream.connection.writer import (
+    Asset,
+    Config,
+    Request,
+    Writer,
+    add_state_if_unknown,
+)
 from natstui.jetstream.managing.balancing import step_down
 from natstui.jetstream.managing.configure import (
     ChangeResult,
     EditConflict,
-    check_named,
+    check_asset_after,
+    check_consumer_named,
     create,
-    current_target,
     edit,
     last_seq_of,
+    make_reread_error,
     read_asset,
+    read_target,
+    read_target_with_loss,
     recreated_text,
-    target_with_loss,
-    unread_after,
-    with_asset_now,
 )
-from natstui.jetstream.managing.losses import loss_of_new
+from natstui.jetstream.managing.losses import count_loss_of_new
 from natstui.jetstream.managing.replicas import remove_peer_stream
-from natstui.model.assets.differences import AssetKind, is_as_requested, not_taken
+from natstui.model.assets.differences import AssetKind, find_unapplied_settings, is_as_requested
 from natstui.model.assets.fields import SERVER_OF_LEVEL, number_at
 from natstui.model.assets.limits_loss import removes_by_itself
 from natstui.model.records.actions import CATALOGUE
@@ -46,27 +52,29 @@ from natstui.model.records.managing import (
     Action,
     Change,
 )
-from natstui.units import counted, parse_moment, were
+from natstui.units import counted, parse_moment, was_or_were
 
 
 async def delete_stream(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:
-    """Delete a stream with its messages and consumers."""
-    target = await target_with_loss(writer, change)
+    """Delete a stream with its messages and consumers, and wait until it does not exist."""
+    target = await read_target_with_loss(writer, change)
     target = replace(target, others_created_at_us=await _other_streams(writer, change.stream))
     verb = f"STREAM.DELETE.{change.stream}"
     request = Request(verb, None, {}, target)
     await writer.write(change, request, undoes)
     result = ChangeResult(f"stream {change.stream} deleted", target.config, None)
-    return await _once_gone(writer, change, target, result)
+    return await _wait_until_deleted(writer, change, target, result)
 
 
 _OTHER_STREAMS_COUNT = 8
 
 
 async def _other_streams(writer: Writer, name: str) -> dict[str, int]:
-    """Return the creation times of the oldest other streams on the first page of the list.
+    """Return the creation times (UTC µs) of the oldest other streams on the first page of the
+    list.
 
-    Streams in memory are left out, which do not survive a restart. Empty if they cannot be read.
+    Memory streams are left out, as they do not survive a restart. Empty if the list cannot be
+    read.
     """
     try:
         reply = await writer.client.request("STREAM.LIST", {"offset": 0})
@@ -82,35 +90,35 @@ async def _other_streams(writer: Writer, name: str) -> dict[str, int]:
 
 
 async def purge_stream(writer: Writer, change: Change) -> ChangeResult:
-    """Purge a stream: all messages, or those selected by the arguments."""
+    """Purge a stream: all messages, or those that the arguments select."""
     body = _purge_body(change)
     if change.previewed_last_seq is not None and "keep" not in body:
-        # What was published since the confirmation stays.
+        # Messages published since the confirmation are kept.
         body["seq"] = min(body.get("seq", sys.maxsize), change.previewed_last_seq + 1)
         change = replace(change, body_json=json.dumps(body))
-    target = await target_with_loss(writer, change)
-    sent = body
+    target = await read_target_with_loss(writer, change)
+    sent_body = body
     if body.get("seq") == 1:
-        # Servers before 2.14 take the lowest sequence for none, and would remove all.
-        sent = {name: body[name] for name in body if name != "seq"} | {"keep": sys.maxsize}
+        # Servers before 2.14 treat sequence 1 as none, and would remove all.
+        sent_body = {name: body[name] for name in body if name != "seq"} | {"keep": sys.maxsize}
     verb = f"STREAM.PURGE.{change.stream}"
-    request = Request(verb, sent, body, target)
+    request = Request(verb, sent_body, body, target)
     reply = await writer.write(change, request)
     purged_msgs: int = reply["purged"]
     text = f"{counted(purged_msgs, 'message')} of {change.stream} removed"
     try:
-        now = await read_asset(writer, "stream", change.stream)
-    except (RequestFailed, ServerGone) as error:
-        raise unread_after(text, error) from error
-    if now.created_at_us != target.created_at_us:
+        current = await read_asset(writer, "stream", change.stream)
+    except (RequestFailed, ConnectionLost) as error:
+        raise make_reread_error(text, error) from error
+    if current.created_at_us != target.created_at_us:
         unfinished = recreated_text("stream", change.stream)
     else:
-        unfinished = _purged_otherwise(purged_msgs, target, now)
+        unfinished = _describe_purge_mismatch(purged_msgs, target, current)
     return ChangeResult(text, target.config, target.config, unfinished=unfinished)
 
 
 def _purge_body(change: Change) -> Config:
-    """Return the arguments that are set; raises UsageError for two that exclude each other."""
+    """Return the arguments of a purge that are set; raises UsageError for a sequence with keep."""
     arguments: Config = json.loads(change.body_json)
     names = [field.path for field in CATALOGUE["purge_stream"].arguments]
     body = {name: arguments[name] for name in names if arguments.get(name)}
@@ -119,24 +127,26 @@ def _purge_body(change: Change) -> Config:
     return body
 
 
-def _purged_otherwise(purged_msgs: int, before: Asset, now: Asset) -> str:
-    """Return that another number of messages was removed than counted or replied; else empty.
+def _describe_purge_mismatch(purged_msgs: int, before: Asset, current: Asset) -> str:
+    """Return a text if another number of messages was removed than counted or replied; else empty.
 
-    More may have been removed where limits or consumers remove messages as well.
+    More may be removed if limits or consumers remove messages as well.
     """
-    held_msgs, now_msgs = (number_at(asset.info["state"], "messages") for asset in (before, now))
-    published_msgs = last_seq_of(now) - last_seq_of(before)
-    removed_msgs = held_msgs + published_msgs - now_msgs
+    before_msgs, after_msgs = (
+        number_at(asset.info["state"], "messages") for asset in (before, current)
+    )
+    published_msgs = last_seq_of(current) - last_seq_of(before)
+    removed_msgs = before_msgs + published_msgs - after_msgs
     counted_msgs = before.loss.most_msgs
     is_less = purged_msgs < removed_msgs
-    if purged_msgs == removed_msgs or (is_less and removes_by_itself(now.config)):
+    if purged_msgs == removed_msgs or (is_less and removes_by_itself(current.config)):
         if counted_msgs is None or purged_msgs <= counted_msgs + published_msgs:
             return ""
         return f"these are more than the {counted_msgs:,} that were counted before"
     return (
         f"the server replied that {counted(f'{purged_msgs:,}', 'message')} "
-        f"{were(purged_msgs)} removed, but "
-        f"{removed_msgs:,} of {held_msgs:,} are gone: {now_msgs:,} are left"
+        f"{was_or_were(purged_msgs)} removed, but "
+        f"{removed_msgs:,} of {before_msgs:,} are removed: {after_msgs:,} are left"
     )
 
 
@@ -144,18 +154,18 @@ async def delete_message(writer: Writer, change: Change) -> ChangeResult:
     """Delete the message with the sequence `seq`; `erase` also overwrites it."""
     arguments: Config = json.loads(change.body_json)
     body = {"seq": arguments["seq"], "no_erase": not arguments.get("erase", False)}
-    target = await target_with_loss(writer, change)
+    target = await read_target_with_loss(writer, change)
     verb = f"STREAM.MSG.DELETE.{change.stream}"
     await writer.write(change, Request(verb, body, body, target))
     text = f"message {arguments['seq']} of {change.stream} deleted"
-    result = await _with_target_now(writer, change, target, ChangeResult(text, None, None))
-    if result.unfinished or await _is_gone(writer, change):
+    result = await _check_target_after(writer, change, target, ChangeResult(text, None, None))
+    if result.unfinished or await _is_message_deleted(writer, change):
         return result
-    return replace(result, unfinished=_STILL_THERE)
+    return replace(result, unfinished=_NOT_DELETED)
 
 
-async def _is_gone(writer: Writer, change: Change) -> bool:
-    """Return whether the message of a deletion is not there any more, as far as may be read."""
+async def _is_message_deleted(writer: Writer, change: Change) -> bool:
+    """Return whether the message of a deletion does not exist, or may not be read."""
     body = {"seq": json.loads(change.body_json)["seq"]}
     try:
         await writer.client.request(f"STREAM.MSG.GET.{change.stream}", body)
@@ -165,9 +175,9 @@ async def _is_gone(writer: Writer, change: Change) -> bool:
 
 
 async def step_down_leader(writer: Writer, change: Change) -> ChangeResult:
-    """Let a replicated stream or consumer elect another leader."""
+    """Step down the leader of a replicated stream or consumer."""
     if change.created_at_us is not None:
-        await current_target(writer, change)
+        await read_target(writer, change)
     return ChangeResult(await step_down(writer, change), None, None)
 
 
@@ -175,14 +185,14 @@ async def delete_consumer(
     writer: Writer, change: Change, undoes: str | None = None
 ) -> ChangeResult:
     """Delete a consumer with its delivery state."""
-    target = await target_with_loss(writer, change)
+    target = await read_target_with_loss(writer, change)
     await writer.write(change, Request(_verb("DELETE", change), None, {}, target), undoes)
-    result = ChangeResult(f"{_what(change)} deleted", target.config, None)
-    result = await _once_gone(writer, change, target, result)
+    result = ChangeResult(f"{_consumer_text(change)} deleted", target.config, None)
+    result = await _wait_until_deleted(writer, change, target, result)
     if target.stream_created_at_us is None:
-        return result  # the user may not read the stream
+        return result  # no permission to read the stream
     stream = change.stream
-    return await with_asset_now(
+    return await check_asset_after(
         writer, ("stream", stream, ""), "stream", stream, target.stream_created_at_us, result
     )
 
@@ -192,22 +202,24 @@ async def pause_consumer(
 ) -> ChangeResult:
     """Pause a consumer until `pause_until`: a time, or a duration from now."""
     arguments: Config = json.loads(change.body_json)
-    until = moment_of(str(arguments.get("pause_until") or ""))
-    target = await target_with_loss(writer, change)
+    until = parse_time(str(arguments.get("pause_until") or ""))
+    target = await read_target_with_loss(writer, change)
     _check_pause(change, target)
     body = {"pause_until": until}
     request = Request(_verb("PAUSE", change), body, body, target)
     reply = await writer.write(change, request, undoes)
-    result = _paused(change, target, until, reply)
-    return await _with_target_now(writer, change, target, result)
+    result = _pause_result(change, target, until, reply)
+    return await _check_target_after(writer, change, target, result)
 
 
-def _paused(change: Change, target: Asset, until: str, reply: Config) -> ChangeResult:
-    """Return the result of pausing a consumer by the reply of the server."""
-    target_text = _what(change)
+def _pause_result(change: Change, target: Asset, until: str, reply: Config) -> ChangeResult:
+    """Return the result of pausing a consumer, from the server's reply."""
+    target_text = _consumer_text(change)
     if reply["paused"]:
         until_now = str(reply.get("pause_until") or "")
-        missing = not_taken("consumer", {"pause_until": until}, {"pause_until": until_now})
+        missing = find_unapplied_settings(
+            "consumer", {"pause_until": until}, {"pause_until": until_now}
+        )
         text = f"{target_text} paused until {until_now}"
         return ChangeResult(text, target.config, target.config, missing)
     if datetime.fromisoformat(until) <= datetime.now(UTC):
@@ -222,110 +234,115 @@ async def resume_consumer(
     writer: Writer, change: Change, undoes: str | None = None
 ) -> ChangeResult:
     """Resume a paused consumer."""
-    target = await target_with_loss(writer, change)
+    target = await read_target_with_loss(writer, change)
     _check_pause(change, target)
     reply = await writer.write(change, Request(_verb("PAUSE", change), {}, {}, target), undoes)
     if reply["paused"]:
         problem = f"the server replied that it is paused until {reply.get('pause_until')}"
-        text = f"{_what(change)} is not resumed"
+        text = f"{_consumer_text(change)} is not resumed"
         return ChangeResult(text, target.config, target.config, (), problem)
-    result = ChangeResult(f"{_what(change)} resumed", target.config, target.config)
-    return await _with_target_now(writer, change, target, result)
+    result = ChangeResult(f"{_consumer_text(change)} resumed", target.config, target.config)
+    return await _check_target_after(writer, change, target, result)
 
 
 def _check_pause(change: Change, target: Asset) -> None:
-    """Raise EditConflict if the consumer is paused until another time than the user saw."""
+    """Raise EditConflict if the consumer's pause is not the one that the user saw."""
     seen_config: Config = json.loads(change.seen_json or "{}")
-    if not_taken("consumer", seen_config, target.config):
+    if find_unapplied_settings("consumer", seen_config, target.config):
         raise EditConflict(f"consumer {change.consumer}", seen_config, target.config)
 
 
 async def reset_consumer(writer: Writer, change: Change) -> ChangeResult:
-    """Deliver again from the ack floor, or from the sequence `seq`."""
+    """Reset a consumer: it delivers again from its ack floor, or from the sequence `seq`."""
     arguments: Config = json.loads(change.body_json)
     body = {"seq": arguments["seq"]} if arguments.get("seq") else {}
-    target = await target_with_loss(writer, change)
+    target = await read_target_with_loss(writer, change)
     reply = await writer.write(change, Request(_verb("RESET", change), body, body, target))
     position_text = f"sequence {arguments['seq']}" if body else "its ack floor"
-    text = f"{_what(change)} delivers again from {position_text}"
+    text = f"{_consumer_text(change)} delivers again from {position_text}"
     reset_seq = reply.get("reset_seq")
     problem = ""
     if body and reset_seq != body["seq"]:
         problem = f"the server replied that it delivers again from sequence {reset_seq}"
     result = ChangeResult(text, target.config, target.config, unfinished=problem)
-    return await _with_target_now(writer, change, target, result)
+    return await _check_target_after(writer, change, target, result)
 
 
 async def unpin_consumer(writer: Writer, change: Change) -> ChangeResult:
     """Unpin the client of the priority group `group`."""
     arguments: Config = json.loads(change.body_json)
     body = {"group": str(arguments.get("group") or "")}
-    target = await target_with_loss(writer, change)
+    target = await read_target_with_loss(writer, change)
     await writer.write(change, Request(_verb("UNPIN", change), body, body, target))
-    text = f"group {body['group']!r} of {_what(change)} unpinned"
+    text = f"group {body['group']!r} of {_consumer_text(change)} unpinned"
     result = ChangeResult(text, target.config, target.config)
-    return await _with_target_now(writer, change, target, result)
+    return await _check_target_after(writer, change, target, result)
 
 
-_STILL_THERE = "the server replied that it was deleted, but it is still there"
-_GONE_WITHIN_S = 2.0
-_LOOK_AGAIN_S = 0.1
+_NOT_DELETED = "the server replied that it was deleted, but it is still there"
+_DELETE_TIMEOUT_S = 2.0
+_CHECK_INTERVAL_S = 0.1
 
 
-async def _once_gone(
+async def _wait_until_deleted(
     writer: Writer, change: Change, before: Asset, result: ChangeResult
 ) -> ChangeResult:
-    """Return the result of a deletion when it is done, unfinished if that is not seen soon.
+    """Return the result of a deletion once it is done, unfinished if it is not done within 2 s.
 
-    Raises RequestFailed if it cannot be read again.
+    Raises RequestFailed if the stream or consumer cannot be read again.
     """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
-    until_s = steady_s() + _GONE_WITHIN_S
+    until_s = steady_s() + _DELETE_TIMEOUT_S
     while True:
         try:
-            now = await read_asset(writer, kind, change.stream, change.consumer or "")
+            current = await read_asset(writer, kind, change.stream, change.consumer or "")
         except NotFound:
             return result
-        except (RequestFailed, ServerGone) as error:
-            raise unread_after(result.text, error) from error
-        if now.created_at_us != before.created_at_us:
-            return result  # another one, which somebody has created since
+        except (RequestFailed, ConnectionLost) as error:
+            raise make_reread_error(result.text, error) from error
+        if current.created_at_us != before.created_at_us:
+            return result  # recreated since by somebody else
         if steady_s() > until_s:
-            return replace(result, unfinished=_STILL_THERE)
-        await asyncio.sleep(_LOOK_AGAIN_S)
+            return replace(result, unfinished=_NOT_DELETED)
+        await asyncio.sleep(_CHECK_INTERVAL_S)
 
 
-async def _with_target_now(
+async def _check_target_after(
     writer: Writer, change: Change, before: Asset, result: ChangeResult
 ) -> ChangeResult:
-    """Return the result of a change, unfinished if another asset has the name now.
+    """Return the result of a change, unfinished if the stream or consumer was recreated.
 
     Raises RequestFailed if it cannot be read again.
     """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
     asset_name, name = (kind, change.stream, change.consumer or ""), change.consumer
-    return await with_asset_now(
+    return await check_asset_after(
         writer, asset_name, kind, name or change.stream, before.created_at_us, result
     )
 
 
-def moment_of(text: str, now: datetime | None = None) -> str:
-    """Return the typed moment, or the moment `1h30m` from now; raises UsageError."""
+def parse_time(text: str, now: datetime | None = None) -> str:
+    """Return the time of a text in RFC 3339; raises UsageError if it is invalid.
+
+    The text is a time, or a duration from now such as `1h30m`.
+    """
     try:
         if "-" in text and datetime.fromisoformat(text).tzinfo:
             return text
-        bare = "-" not in text and not text.strip().endswith("ago") and text[:3] != "in "
-        moment = parse_moment(f"in {text}" if bare else text, now)
+        is_plain_duration = (
+            "-" not in text and not text.strip().endswith("ago") and text[:3] != "in "
+        )
+        time = parse_moment(f"in {text}" if is_plain_duration else text, now)
     except ValueError as error:
         raise UsageError(f"{text!r} is neither a time nor a duration: {error}") from error
-    return moment.isoformat().replace("+00:00", "Z")
+    return time.isoformat().replace("+00:00", "Z")
 
 
 def _verb(verb: str, change: Change) -> str:
     return f"CONSUMER.{verb}.{change.stream}.{change.consumer}"
 
 
-def _what(change: Change) -> str:
+def _consumer_text(change: Change) -> str:
     return f"consumer {change.consumer} on {change.stream}"
 
 
@@ -335,16 +352,16 @@ _FEATURES: dict[Action, tuple[int, str]] = {
     "unpin_consumer": (1, "unpinning"),
     "reset_consumer": (4, "resetting"),
 }
-"""Action → the API level that it needs, and what it does to a consumer."""
+"""Action → the API level that it needs, and a word for the action."""
 
 
-def _check(writer: Writer, change: Change) -> None:
-    """Check what is known of a change without its stream, before anything is shown or sent.
+def _check_change(writer: Writer, change: Change) -> None:
+    """Check a change without reading its stream, before anything is shown or sent.
 
-    Raises Refused without a consumer to change, UsageError for invalid arguments, and
+    Raises ActionRefused without a consumer to change, UsageError for invalid arguments, and
     RequestFailed for an older server, which would not reply at all.
     """
-    check_named(change)
+    check_consumer_named(change)
     level, feature = _FEATURES.get(change.action, (0, ""))
     present = writer.client.api_level
     if present is not None and present < level:
@@ -355,14 +372,11 @@ def _check(writer: Writer, change: Change) -> None:
     elif change.action == "delete_message" and not arguments.get("seq"):
         raise UsageError("deleting a message needs its sequence")
     elif change.action == "pause_consumer":
-        moment_of(str(arguments.get("pause_until") or ""))
+        parse_time(str(arguments.get("pause_until") or ""))
 
 
-async def _shown(writer: Writer, change: Change) -> str:
-    """Return the current state on the server, as the end of a sentence.
-
-    Raises the request errors.
-    """
+async def _describe_state(writer: Writer, change: Change) -> str:
+    """Return a clause with the current state of the target; raises the request errors."""
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
     name = f"{kind} {change.consumer or change.stream}"
     try:
@@ -373,20 +387,20 @@ async def _shown(writer: Writer, change: Change) -> str:
     if verb != "create" and change.created_at_us not in (None, current.created_at_us):
         return f"{name} is another one: it was created in the meantime"
     if change.action == "delete_message":
-        return await _message(writer, change)
+        return await _describe_message(writer, change)
     if verb in ("create", "edit"):
         is_same = is_as_requested(kind, json.loads(change.body_json), current.config)
         return f"{name} is as requested" if is_same else f"{name} is not as requested"
     if verb == "delete":
         return f"{name} is still there"
     if change.action == "purge_stream":
-        return f"{name} holds {counted(current.info['state']['messages'], 'message')}"
+        return f"{name} has {counted(current.info['state']['messages'], 'message')}"
     if verb in ("pause", "resume"):
         return f"{name} is {'paused' if current.info.get('paused') else 'not paused'}"
     return "whether it was done is unknown"
 
 
-async def _message(writer: Writer, change: Change) -> str:
+async def _describe_message(writer: Writer, change: Change) -> str:
     seq = json.loads(change.body_json).get("seq")
     try:
         await writer.client.request(f"STREAM.MSG.GET.{change.stream}", {"seq": seq})
@@ -395,7 +409,9 @@ async def _message(writer: Writer, change: Change) -> str:
     return f"message {seq} is still there"
 
 
-_UNDOABLE: dict[Action, Callable[[Writer, Change, str | None], Awaitable[ChangeResult]]] = {
+_UNDOABLE_CHANGES: dict[
+    Action, Callable[[Writer, Change, str | None], Awaitable[ChangeResult]]
+] = {
     "create_stream": create,
     "create_consumer": create,
     "edit_stream": edit,
@@ -406,7 +422,7 @@ _UNDOABLE: dict[Action, Callable[[Writer, Change, str | None], Awaitable[ChangeR
     "resume_consumer": resume_consumer,
 }
 
-_FINAL: dict[Action, Callable[[Writer, Change], Awaitable[ChangeResult]]] = {
+_FINAL_CHANGES: dict[Action, Callable[[Writer, Change], Awaitable[ChangeResult]]] = {
     "purge_stream": purge_stream,
     "delete_message": delete_message,
     "step_down_stream": step_down_leader,
@@ -418,25 +434,25 @@ _FINAL: dict[Action, Callable[[Writer, Change], Awaitable[ChangeResult]]] = {
 
 
 async def apply(writer: Writer, change: Change, *, undoes: str | None = None) -> ChangeResult:
-    """Do a change, which may undo the journal's entry `undoes`.
+    """Apply a change, which may undo the journal's entry `undoes`; return its result.
 
-    Raises UsageError for invalid input, Refused, NotFound, EditConflict and the other request
-    errors; nothing was written unless the journal has it. When no reply shows whether it was done,
-    OutcomeUnknown has the current state on the server.
+    Raises UsageError for invalid input, ActionRefused, NotFound, EditConflict and the other
+    request errors; nothing was written unless the journal has it. If no reply shows whether the
+    change was done, OutcomeUnknown has the current state on the server.
     """
-    _check(writer, change)
-    if change.action in _FINAL:
-        work = _FINAL[change.action](writer, change)
+    _check_change(writer, change)
+    if change.action in _FINAL_CHANGES:
+        work = _FINAL_CHANGES[change.action](writer, change)
     else:
-        work = _UNDOABLE[change.action](writer, change, undoes)
-    return await with_state_now(work, lambda: _shown(writer, change))
+        work = _UNDOABLE_CHANGES[change.action](writer, change, undoes)
+    return await add_state_if_unknown(work, lambda: _describe_state(writer, change))
 
 
 async def preview(writer: Writer, change: Change) -> Confirmation:
-    """Return the effect of a change, with its losses counted; raises what the change
-    itself would.
-    """
-    _check(writer, change)
+    """Return the confirmation of a change with its counted losses; raises what `apply` raises."""
+    _check_change(writer, change)
     if change.action.startswith("create"):
-        return writer.confirmation(change, None, await loss_of_new(writer.client, change))
-    return writer.confirmation(change, await target_with_loss(writer, change))
+        return writer.make_confirmation(
+            change, None, await count_loss_of_new(writer.client, change)
+        )
+    return writer.make_confirmation(change, await read_target_with_loss(writer, change))

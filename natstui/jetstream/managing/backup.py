@@ -1,4 +1,4 @@
-"""Backups: streams with their configuration, consumers and data, written into a folder."""
+"""Backs up streams with their configuration, consumers and data into a folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from natstui.clean import clean_line
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
 from natstui.files import file_name
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.storing import missing_count
+from natstui.jetstream.connection.storing import count_missing
 from natstui.jetstream.connection.times import server_us, time_us
 from natstui.jetstream.connection.writer import Config
 from natstui.jetstream.managing.backup_folder import (
@@ -27,68 +27,69 @@ from natstui.jetstream.managing.backup_folder import (
     left_out_text,
     new_folder,
     removed_text,
-    unfinished_restore,
+    unfinished_restore_text,
     write_json,
 )
-from natstui.jetstream.managing.snapshot import Pace, take
+from natstui.jetstream.managing.snapshot import Pace, read_snapshot
 from natstui.model.assets.fields import is_on, number_at, text_at
-from natstui.model.assets.limits_loss import CONSUMED, reached_limits
+from natstui.model.assets.limits_loss import ACK_RETENTIONS, reached_limits
 from natstui.model.servers.versions import LEAVES_OUT_CONSUMERS, is_in
 from natstui.units import counted, moment_text
 
 _SNAPSHOT_FAILED = 10064
 _EXPIRES_SOON_S = 5.0
-"""How much longer than the max age of its stream the oldest message that is left may still have,
-if the ones before it have expired."""
-_LARGEST_BYTES = 1024 * 1024
-"""Max payload of a server by default: at its limit of bytes, a stream lacks less than that."""
+"""Time by which the oldest remaining message may be younger than max age, if older ones expired.
+"""
+_DEFAULT_MAX_PAYLOAD_BYTES = 1024 * 1024
+"""Default max payload of a server: a stream at max bytes has less free space than that."""
 OnProgress = Callable[[str, int, int], None]
-"""Called with the stream, the bytes written so far and those the stream takes on the server."""
+"""Callback with the stream, the bytes written so far and its size on the server."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenBackup:
     """A written backup of one stream."""
 
     stream: str
     state: Config
     consumers_count: int | None
-    """None if the user may not list them; the data may contain some."""
+    """None without permission to list consumers; the data may contain some."""
     data_bytes: int
     remark: str = ""
-    """Why the stream may be incomplete; empty if nothing says so."""
+    """Reason why the backup may be incomplete; empty without any sign of it."""
     removed_msgs: int = 0
-    """At most as many messages of `state` are not in the data: they were removed meanwhile."""
+    """Maximum number of messages of `state` that are not in the data: removed meanwhile."""
     is_whole: bool = True
-    """Whether everything is there that the stream still had to keep at the end of the backup."""
+    """Whether the data has all messages that the stream had to keep until the end of the backup.
+    """
 
 
-class StreamLeftOut(RequestFailed):
-    """A stream is not in a backup, though the others can be."""
+class StreamNotBackedUp(RequestFailed):
+    """A stream cannot be backed up; other streams of the account can."""
 
 
-def consumers_text(backup: Written) -> str:
-    """Return the number of consumers in a backup as text."""
+def consumers_text(backup: WrittenBackup) -> str:
+    """Return a text with the number of consumers in a backup."""
     if backup.consumers_count is None:
         return f"consumers unknown: no permission to CONSUMER.LIST.{backup.stream}"
     return counted(backup.consumers_count, "consumer")
 
 
-def incomplete_texts(backups: Sequence[Written], left_out: Sequence[str]) -> list[str]:
-    """Return what is missing in backups, a clause each; empty if nothing is."""
+def incomplete_texts(backups: Sequence[WrittenBackup], left_out: Sequence[str]) -> list[str]:
+    """Return a clause for each incomplete backup and each stream without one."""
     unfinished = [f"{backup.stream}: {backup.remark}" for backup in backups if not backup.is_whole]
     return [*unfinished, *left_out]
 
 
 async def back_up_stream(
     client: Client, stream: str, target: Path, pace: Pace, progress: OnProgress, *, consumers: bool
-) -> Written:
-    """Write a stream into a folder that does not exist yet.
+) -> WrittenBackup:
+    """Back up a stream into a folder that must not exist yet.
 
-    Raises BackupError and the request errors; then there is no folder.
+    Raises BackupError and the request errors; then no folder is created.
     """
     with new_folder(target) as folder:
-        return await _write(client, stream, folder, pace, progress, consumers=consumers)
+        return await _write_backup(client, stream, folder, pace, progress, consumers=consumers)
 
 
 async def back_up_account(
@@ -99,16 +100,16 @@ async def back_up_account(
     left_out: list[str],
     *,
     consumers: bool,
-) -> Sequence[Written]:
-    """Write every stream of the account into a folder; raises what `back_up_stream` raises.
+) -> Sequence[WrittenBackup]:
+    """Back up every stream of the account into a folder; raises what `back_up_stream` raises.
 
-    A stream that is deleted or recreated meanwhile is left out, and so is a stream in memory that
-    the server cannot back up: the reason is added to `left_out`, and written into the folder.
+    A stream is left out if it is deleted or recreated meanwhile, or is in memory and the server
+    cannot back it up: the reason is added to `left_out`, and written into the folder.
     """
-    names, total_count = await _names(client)
+    names, total_count = await _read_stream_names(client)
     if len(names) < total_count:
         left_out.append(f"the server counts {total_count:,} streams and names {len(names):,}")
-    created = {name: await _created(client, name) for name in names}
+    created = {name: await _read_created(client, name) for name in names}
     with new_folder(target) as folder:
         backups = []
         for name in names:
@@ -116,12 +117,12 @@ async def back_up_account(
             stream_folder.mkdir(mode=0o700)
             try:
                 backups.append(
-                    await _write(
+                    await _write_backup(
                         client, name, stream_folder, pace, progress, consumers=consumers,
                         created=created[name],
                     )
                 )  # fmt: skip
-            except (NotFound, StreamLeftOut) as error:
+            except (NotFound, StreamNotBackedUp) as error:
                 for entry in stream_folder.iterdir():
                     entry.unlink()
                 stream_folder.rmdir()
@@ -130,7 +131,7 @@ async def back_up_account(
         write_json(
             folder / ABOUT_FILE,
             {
-                **_made(client),
+                **_make_header(client),
                 "streams": [backup.stream for backup in backups],
                 "left_out": left_out,
             },
@@ -138,8 +139,8 @@ async def back_up_account(
         return backups
 
 
-async def _created(client: Client, stream: str) -> str | None:
-    """Return when a stream was created, as the server writes it; None when it is deleted."""
+async def _read_created(client: Client, stream: str) -> str | None:
+    """Return the creation time of a stream as the server writes it; None if it is deleted."""
     try:
         created: str = json.loads(await client.request(f"STREAM.INFO.{stream}"))["created"]
     except NotFound:
@@ -147,72 +148,74 @@ async def _created(client: Client, stream: str) -> str | None:
     return created
 
 
-async def _write(
+async def _write_backup(
     client: Client, stream: str, folder: Path, pace: Pace, progress: OnProgress, *,
     consumers: bool, created: str | None = None,
-) -> Written:  # fmt: skip
-    """Write a stream into a folder; `created` is the creation time of the stream that is meant."""
-    listed, left_out = await _consumers(client, stream) if consumers else ([], [])
+) -> WrittenBackup:  # fmt: skip
+    """Back up a stream into a folder; `created` is its expected creation time."""
+    consumer_rows, left_out = await _read_consumers(client, stream) if consumers else ([], [])
     info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
-    whole_bytes = int(info["state"]["bytes"])
+    stored_bytes = int(info["state"]["bytes"])
     try:
         with (folder / DATA_FILE).open("wb") as file:
-            snapshot = await take(
-                client, stream, file, pace, lambda size: progress(stream, size, whole_bytes),
+            snapshot = await read_snapshot(
+                client, stream, file, pace, lambda size: progress(stream, size, stored_bytes),
                 consumers=consumers,
             )  # fmt: skip
     except RequestFailed as error:
         if error.err_code == _SNAPSHOT_FAILED and info["config"].get("storage") == "memory":
-            raise StreamLeftOut(
+            raise StreamNotBackedUp(
                 f"stream {stream} is in memory, and this server cannot back up such a stream",
                 code=error.code, err_code=error.err_code,
             ) from error  # fmt: skip
         raise
-    check_description(snapshot.answer, f"the reply to the snapshot of {stream}")
-    sent_name = snapshot.answer["config"]["name"]
+    check_description(snapshot.reply, f"the reply to the snapshot of {stream}")
+    sent_name = snapshot.reply["config"]["name"]
     if sent_name != stream:
         raise RequestFailed(
             f"the server sent a snapshot of {clean_line(sent_name)!r} instead of {stream!r}"
         )
     check_data(folder / DATA_FILE, f"the snapshot of {stream}")
-    removed_msgs, why, is_whole = await _removed(
-        client, stream, created or info["created"], snapshot.answer
+    removed_msgs, reason, is_whole = await _count_removed(
+        client, stream, created or info["created"], snapshot.reply
     )
     if is_in(client.link.server_version, LEAVES_OUT_CONSUMERS):
-        left_out += [row["name"] for row in listed or () if not _is_in_data(row, info)]
-    consumers_kept = None
-    if listed is not None:
-        consumers_kept = [{key: row.get(key) for key in _KEPT_FIELDS} for row in listed]
+        left_out += [row["name"] for row in consumer_rows or () if not _is_in_data(row, info)]
+    saved_consumers = None
+    if consumer_rows is not None:
+        saved_consumers = [
+            {key: row.get(key) for key in _CONSUMER_FIELDS} for row in consumer_rows
+        ]
     description: dict[str, Any] = {
-        **_made(client),
+        **_make_header(client),
         "stream": stream,
         "created": info["created"],
         "files": {
-            CONFIG_FILE: {"sha256": write_json(folder / CONFIG_FILE, snapshot.answer)},
+            CONFIG_FILE: {"sha256": write_json(folder / CONFIG_FILE, snapshot.reply)},
             DATA_FILE: {"sha256": snapshot.sha256, "bytes": snapshot.data_bytes},
         },
-        "consumers": consumers_kept,
+        "consumers": saved_consumers,
         "removed_msgs": removed_msgs,
         "left_out_consumers": left_out,
         "is_whole": is_whole and not left_out,
     }
     write_json(folder / ABOUT_FILE, description)
-    count = None if consumers_kept is None else len(consumers_kept)
-    unfinished_text = unfinished_restore(snapshot.answer["config"])
+    count = None if saved_consumers is None else len(saved_consumers)
+    unfinished_text = unfinished_restore_text(snapshot.reply["config"])
     remarks = [f"stream {stream} was {unfinished_text}"] if unfinished_text else []
     if removed_msgs:
-        remarks.append(f"{removed_text(removed_msgs)} ({why})")
+        remarks.append(f"{removed_text(removed_msgs)} ({reason})")
     if left_out:
         remarks.append(left_out_text(left_out))
-    return Written(
-        stream, snapshot.answer["state"], count, snapshot.data_bytes, "; ".join(remarks),
+    return WrittenBackup(
+        stream, snapshot.reply["state"], count, snapshot.data_bytes, "; ".join(remarks),
         removed_msgs, is_whole and not left_out,
     )  # fmt: skip
 
 
 def _is_in_data(consumer: Config, stream: Config) -> bool:
-    """Return whether the snapshot of a stream before 2.15 contains a consumer: its leader has it
-    on the disk.
+    """Return whether a snapshot by a server before 2.15 has a consumer: the leader stores it on
+    disk.
     """
     in_memory = is_on(consumer["config"], "mem_storage")
     if in_memory and text_at(stream, "config.storage") == "file":
@@ -223,15 +226,14 @@ def _is_in_data(consumer: Config, stream: Config) -> bool:
     return not leader or not cluster or leader in servers
 
 
-async def _removed(
+async def _count_removed(
     client: Client, stream: str, created: str, snapshot: Config
 ) -> tuple[int, str, bool]:
-    """Return how many messages of a snapshot's state were removed from the stream since, why, and
-    whether the stream itself had nothing of them to keep: consumers acked them, or its limits took
-    the oldest.
+    """Return how many messages of a snapshot's state were removed since, the reason, and whether
+    that is no loss: consumers acked them, or limits removed the oldest.
 
-    A server sends a message as it is stored at that moment: what was removed while the snapshot
-    was sent is not in it. Raises StreamLeftOut for a recreated stream, and the request errors.
+    A message that is removed while the snapshot is sent may not be in its data. Raises
+    StreamNotBackedUp for a recreated stream, and the request errors.
     """
     before, config = snapshot["state"], snapshot["config"]
     first_seq, last_seq, before_msgs = before["first_seq"], before["last_seq"], before["messages"]
@@ -240,45 +242,45 @@ async def _removed(
     except NotFound:
         return before_msgs, "the stream was deleted", not before_msgs
     if info["created"] != created:
-        raise StreamLeftOut(f"stream {stream} was deleted and recreated during the backup")
+        raise StreamNotBackedUp(f"stream {stream} was deleted and recreated during the backup")
     state = info["state"]
     if state["messages"] - (state["last_seq"] - last_seq) >= before_msgs:
         return 0, "", True
     if state.get("num_deleted"):
         body = {"deleted_details": True}
         state = json.loads(await client.request(f"STREAM.INFO.{stream}", body))["state"]
-    holes_count = last_seq - first_seq + 1 - before_msgs
-    removed_msgs = missing_count([(first_seq, last_seq)], state) - holes_count
-    if text_at(config, "retention") in CONSUMED and state["consumer_count"]:
+    gaps_count = last_seq - first_seq + 1 - before_msgs
+    removed_msgs = count_missing([(first_seq, last_seq)], state) - gaps_count
+    if text_at(config, "retention") in ACK_RETENTIONS and state["consumer_count"]:
         return removed_msgs, "acks of its consumers, or a purge", True
-    limits = limits_that_took(config, before, state, server_us(info))
+    limits = find_reached_limits(config, before, state, server_us(info))
     return removed_msgs, limits or "limits, or somebody", not removed_msgs or bool(limits)
 
 
-def limits_that_took(config: Config, before: Config, state: Config, now_us: int) -> str:
-    """Return the limits that explain that the oldest messages of a stream are gone; empty if none
-    does.
+def find_reached_limits(config: Config, before: Config, state: Config, now_us: int) -> str:
+    """Return a text of the limits that explain why a stream's oldest messages were removed; or
+    empty.
 
-    `before` and `state` are its states then and at `now_us`, UTC. A limit per subject, a roll-up
-    and a TTL do not count: a newer message may have taken the place of one that is gone.
+    `before` and `state` are its states before and at `now_us`, UTC. A limit per subject, a roll-up
+    and a TTL do not count: they may remove newer messages too.
     """
     is_oldest = number_at(state, "num_deleted") <= number_at(before, "num_deleted")
     if not is_oldest or number_at(config, "max_msgs_per_subject") > 0:
         return ""
-    # What is gone is older than the oldest that is left; without any, than the newest of then.
-    left_ts = state["first_ts"] if state["messages"] else before["last_ts"]
-    age_s = (now_us - time_us(left_ts)) / 1e6 + _EXPIRES_SOON_S
+    # A removed message is older than the oldest remaining one, or than the newest one before.
+    oldest_ts = state["first_ts"] if state["messages"] else before["last_ts"]
+    age_s = (now_us - time_us(oldest_ts)) / 1e6 + _EXPIRES_SOON_S
     counted_config = config | {"allow_rollup_hdrs": False, "allow_msg_ttl": False}
     if number_at(state, "last_seq") <= number_at(before, "last_seq"):
-        # Only a new message makes a stream remove old ones for a number or for bytes.
+        # Limits of messages and bytes only remove old messages for new ones.
         counted_config |= {"max_msgs": -1, "max_bytes": -1}
-    largest_bytes = max(number_at(config, "max_msg_size"), 0) or _LARGEST_BYTES
-    if number_at(state, "bytes") + largest_bytes < number_at(config, "max_bytes"):
+    max_message_bytes = max(number_at(config, "max_msg_size"), 0) or _DEFAULT_MAX_PAYLOAD_BYTES
+    if number_at(state, "bytes") + max_message_bytes < number_at(config, "max_bytes"):
         counted_config["max_bytes"] = -1
     return ", ".join(reached_limits(counted_config, state, age_s))
 
 
-def _made(client: Client) -> dict[str, Any]:
+def _make_header(client: Client) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "natstui": __version__,
@@ -288,12 +290,13 @@ def _made(client: Client) -> dict[str, Any]:
     }
 
 
-_KEPT_FIELDS = ("name", "config", "delivered", "ack_floor", "num_pending")
+_CONSUMER_FIELDS = ("name", "config", "delivered", "ack_floor", "num_pending")
 
 
-async def _consumers(client: Client, stream: str) -> tuple[list[Config] | None, list[str]]:
-    """Return the durable consumers with their positions, and the names of those that do not reply;
-    None and no name if the user may not list them.
+async def _read_consumers(client: Client, stream: str) -> tuple[list[Config] | None, list[str]]:
+    """Return the rows of durable consumers, and the names of unreachable consumers.
+
+    Without permission to list consumers, return None and no names.
     """
     try:
         pages = [json.loads(page) async for page in client.pages(f"CONSUMER.LIST.{stream}")]
@@ -313,8 +316,8 @@ async def _consumers(client: Client, stream: str) -> tuple[list[Config] | None, 
     return rows, sorted(silent)
 
 
-async def _names(client: Client) -> tuple[list[str], int]:
-    """Return the sorted names of all streams, and how many there are as counted by the server."""
+async def _read_stream_names(client: Client) -> tuple[list[str], int]:
+    """Return the sorted names of all streams, and their number as the server counts it."""
     names, total_count = set[str](), 0
     async for data in client.pages("STREAM.NAMES"):
         page = json.loads(data)

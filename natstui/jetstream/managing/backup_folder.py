@@ -1,7 +1,7 @@
-"""The folder of a backup: its files, how it is written completely or not at all, and its check.
+"""Writes and checks the folder of a backup, which is written completely or not at all.
 
-`backup.json` and `stream.tar.s2` are those of the NATS CLI; `natstui.json` beside them has the
-checksums of both. A backup of an account has one such folder for each stream.
+`backup.json` and `stream.tar.s2` have the format of the NATS CLI; `natstui.json` has their
+checksums. A backup of an account has one such folder for each stream.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 
 from natstui.clean import clean_line
 from natstui.errors import BackupError
-from natstui.files import complete_folder, file_name, open_plain, read_plain
+from natstui.files import complete_folder, file_name, open_regular_file, read_regular_file
 from natstui.jetstream.connection.writer import Config
 from natstui.model.assets.subjects import is_stream_name
 from natstui.parsing import parse_json
@@ -27,43 +27,44 @@ from natstui.units import counted
 
 CONFIG_FILE, DATA_FILE, ABOUT_FILE = "backup.json", "stream.tar.s2", "natstui.json"
 FORMAT = 1
-_MOST_JSON_BYTES = 256 * 1024 * 1024
+_MAX_JSON_BYTES = 256 * 1024 * 1024
 """Limit of a description, which lists every consumer of a stream."""
 _BLOCK_BYTES = 1024 * 1024
 _DATA_BLOCKS = (b"\x00", b"\x01")
-"""Compressed and uncompressed data of the S2 format: each has at least a checksum."""
+"""Types of blocks with compressed and uncompressed data in the S2 format."""
 _S2_BEGINS = (b"\xff\x06\x00\x00S2sTwO", b"\xff\x06\x00\x00sNaPpY")
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A complete backup of one stream."""
+    """The backup of one stream, as it was read from its folder."""
 
     folder: Path
     config: Config
     state: Config
     consumers: tuple[str, ...] | None
-    """The names of its consumers; None if unknown."""
+    """Names of the consumers; None if unknown."""
     data_bytes: int
     has_checksum: bool
-    """Without one it was made by the NATS CLI, and only its shape was checked."""
+    """Whether the data was checked by a checksum, which a backup of the NATS CLI does not have."""
     removed_msgs: int = 0
-    """At most as many messages of `state` are missing: they were removed during the backup."""
+    """Maximum number of messages of `state` that are missing: removed during the backup."""
     is_whole: bool = True
-    """Whether nothing is missing that the stream still had to keep at the end of the backup."""
+    """Whether the data has all messages that the stream had to keep until the end of the backup.
+    """
     left_out_consumers: tuple[str, ...] = ()
-    """The names of consumers that are not in the data."""
+    """Names of consumers that are not in the data."""
     push_consumers: tuple[tuple[str, str, int], ...] = ()
-    """Push consumers with messages to deliver: name, deliver subject, and how many at most."""
+    """Name, deliver subject and maximum number of waiting messages of each push consumer."""
 
     @property
     def stream(self) -> str:
-        """Return the name of its stream."""
+        """Return the name of the stream."""
         return str(self.config["name"])
 
 
 def removed_text(removed_msgs: int) -> str:
-    """Return that messages were removed during a backup, as a clause."""
+    """Return a clause saying that messages were removed during a backup."""
     return (
         f"up to {counted(f'{removed_msgs:,}', 'message')} of it may be missing: removed from the "
         "stream during the backup"
@@ -71,19 +72,19 @@ def removed_text(removed_msgs: int) -> str:
 
 
 def left_out_text(names: Sequence[str]) -> str:
-    """Return that consumers are not in the data of a backup, as a clause."""
+    """Return a clause saying that consumers are not in the data of a backup."""
     return f"without {counted(len(names), 'consumer')}, which the server left out: " + ", ".join(
         names
     )
 
 
-MARK = "io.natstui.restoring"
-"""Metadata of a stream whose restore has not ended: when it began."""
+RESTORE_MARK = "io.natstui.restoring"
+"""Metadata key of a stream whose restore has not ended; the value is when it began."""
 
 
-def unfinished_restore(config: Config) -> str:
-    """Return that a stream was left by a restore that did not end, as a clause; empty if not."""
-    since = (config.get("metadata") or {}).get(MARK)
+def unfinished_restore_text(config: Config) -> str:
+    """Return a clause if the stream has the mark of an unfinished restore; else empty."""
+    since = (config.get("metadata") or {}).get(RESTORE_MARK)
     if since is None:
         return ""
     return f"left by a restore that began at {since} and did not end: it may be incomplete"
@@ -91,16 +92,16 @@ def unfinished_restore(config: Config) -> str:
 
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """Yield a folder to write into, which is renamed to `target` when all of it is on the disk.
+    """Yield a temporary folder, which is renamed to `target` at the end, once it is on the disk.
 
     Remains of a killed backup are removed first. Raises BackupError.
     """
-    with _failing(target, "written"), complete_folder(target) as folder:
+    with _raise_backup_error(target, "written"), complete_folder(target) as folder:
         yield folder
 
 
 @contextmanager
-def _failing(path: Path, action: str) -> Iterator[None]:
+def _raise_backup_error(path: Path, action: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -108,16 +109,16 @@ def _failing(path: Path, action: str) -> Iterator[None]:
 
 
 def write_json(file: Path, content: object) -> str:
-    """Write readable JSON and return its checksum."""
+    """Write indented JSON to a file, and return its SHA-256 checksum."""
     text = json.dumps(content, indent=2).encode() + b"\n"
     file.write_bytes(text)
     return hashlib.sha256(text).hexdigest()
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """Return the object in a file; raises BackupError."""
+    """Return the JSON object in a file; raises BackupError."""
     try:
-        content = parse_json(read_plain(file, _MOST_JSON_BYTES))
+        content = parse_json(read_regular_file(file, _MAX_JSON_BYTES))
     except OSError as error:
         raise BackupError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -127,17 +128,17 @@ def read_json(file: Path) -> dict[str, Any]:
     return content
 
 
-def is_account(folder: Path) -> bool:
-    """Return whether a folder contains backups of streams, and is none itself."""
+def is_account_backup(folder: Path) -> bool:
+    """Return whether a folder is the backup of an account: it contains backups of streams."""
     return not (folder / CONFIG_FILE).exists() and (
         (folder / ABOUT_FILE).exists() or any(folder.glob(f"*/{CONFIG_FILE}"))
     )
 
 
-def streams_of(folder: Path) -> list[Path]:
-    """Return the folders of the streams in a backup of an account.
+def find_stream_folders(folder: Path) -> list[Path]:
+    """Return the folders of the streams in the backup of an account.
 
-    Raises BackupError, also for two of the same stream.
+    Raises BackupError, also for two backups of one stream.
     """
     stream_folders = sorted(file.parent for file in folder.glob(f"*/{CONFIG_FILE}"))
     if (folder / ABOUT_FILE).exists():
@@ -150,11 +151,11 @@ def streams_of(folder: Path) -> list[Path]:
         if missing:
             raise BackupError(f"{folder} is not complete: {', '.join(missing)} is missing")
         for name in about_file.streams:
-            _check_stream(folder / file_name(name), name)
+            _check_stream_name(folder / file_name(name), name)
         stream_folders = [folder / name for name in expected_names]
     folder_of = dict[str, Path]()
     for stream_folder in stream_folders:
-        name = str(_name_in(stream_folder))
+        name = str(_read_stream_name(stream_folder))
         other_folder = folder_of.setdefault(name, stream_folder)
         if other_folder is not stream_folder:
             raise BackupError(
@@ -164,29 +165,27 @@ def streams_of(folder: Path) -> list[Path]:
     return stream_folders
 
 
-def _name_in(folder: Path) -> object:
+def _read_stream_name(folder: Path) -> object:
     """Return the name of the stream in a folder; raises BackupError."""
     config = read_json(folder / CONFIG_FILE).get("config")
     return config.get("name") if isinstance(config, dict) else None
 
 
-def _check_stream(folder: Path, name: str) -> None:
-    """Raise BackupError when a folder contains another stream than the backup of the account
-    says.
-    """
-    other_name = _name_in(folder)
+def _check_stream_name(folder: Path, name: str) -> None:
+    """Raise BackupError if a folder contains another stream than `natstui.json` names."""
+    other_name = _read_stream_name(folder)
     if other_name != name:
         raise BackupError(
             f"{folder} is damaged: it contains {clean_line(str(other_name))!r}, not {name!r}"
         )
 
 
-def left_out_of(folder: Path) -> tuple[str, ...]:
-    """Return which streams are not in the backup of an account, and why, a clause each.
+def read_left_out(folder: Path) -> tuple[str, ...]:
+    """Return a clause for each stream that is not in the backup of an account, with the reason.
 
     Raises BackupError.
     """
-    is_described = is_account(folder) and (folder / ABOUT_FILE).exists()
+    is_described = is_account_backup(folder) and (folder / ABOUT_FILE).exists()
     return tuple(_read_about(folder).left_out) if is_described else ()
 
 
@@ -203,11 +202,11 @@ def read_backup(folder: Path) -> Backup:
         )
     data = folder / DATA_FILE
     about_file = _read_about(folder) if (folder / ABOUT_FILE).exists() else None
-    with _failing(data, "read"), open_plain(data) as file:
+    with _raise_backup_error(data, "read"), open_regular_file(data) as file:
         size_bytes = os.fstat(file.fileno()).st_size
     if about_file is not None:
-        _check_sums(folder, about_file, size_bytes)
-    # A checksum only proves that the data are those that a server sent, complete or not.
+        _check_checksums(folder, about_file, size_bytes)
+    # A checksum only proves that the data is what a server sent, complete or not.
     check_data(data, str(data))
     consumers, removed_msgs, is_whole = None, 0, True
     left_out: tuple[str, ...] = ()
@@ -242,26 +241,26 @@ class _Counts(msgspec.Struct):
 
 
 class _Description(msgspec.Struct):
-    """The fields of `backup.json` that natstui reads; the server reads all of it."""
+    """The fields of `backup.json` that natstui reads; the server reads all fields."""
 
     config: _ConfigName
     state: _Counts
 
 
 def check_description(description: object, name: str) -> None:
-    """Raise BackupError for a description that no server writes; sentences use `name`."""
+    """Raise BackupError for an invalid description; `name` is used in the error."""
     try:
         state = msgspec.convert(description, _Description).state
     except msgspec.ValidationError as error:
         raise BackupError(f"{name} is damaged: {error}") from error
     if state.messages > max(0, state.last_seq - state.first_seq + 1):
         raise BackupError(
-            f"{name} is damaged: it speaks of {state.messages:,} messages from sequence "
+            f"{name} is damaged: it has {state.messages:,} messages from sequence "
             f"{state.first_seq} to {state.last_seq}"
         )
 
 
-class _FileSum(msgspec.Struct):
+class _FileChecksum(msgspec.Struct):
     sha256: str
     bytes: int | None = None
 
@@ -283,68 +282,71 @@ class _Consumer(msgspec.Struct):
 
     @property
     def waiting_msgs(self) -> int:
-        """Return how many messages it delivers when it is restored."""
+        """Return the maximum number of messages that the consumer delivers after a restore."""
         delivered, acked = self.delivered or _Position(), self.ack_floor or _Position()
         return (self.num_pending or 0) + max(0, delivered.stream_seq - acked.stream_seq)
 
 
-class _About(msgspec.Struct):
-    """The content of `natstui.json`, of a stream or of an account."""
+class _AboutFile(msgspec.Struct):
+    """The content of `natstui.json`, in the backup of a stream or of an account."""
 
     streams: list[str] = []
     left_out: list[str] = []
-    files: dict[str, _FileSum] = {}
+    files: dict[str, _FileChecksum] = {}
     consumers: list[_Consumer] | None = None
     removed_msgs: int = 0
     is_whole: bool = True
     left_out_consumers: list[str] = []
 
 
-def _read_about(folder: Path) -> _About:
+def _read_about(folder: Path) -> _AboutFile:
     content = read_json(folder / ABOUT_FILE)
     if content.get("format") != FORMAT:
         raise BackupError(f"{folder} was written by a newer natstui: this one cannot read it")
     try:
-        return msgspec.convert(content, _About)
+        return msgspec.convert(content, _AboutFile)
     except msgspec.ValidationError as error:
         raise BackupError(f"{folder / ABOUT_FILE} is damaged: {error}") from error
 
 
-def _check_sums(folder: Path, about_file: _About, size_bytes: int) -> None:
-    expected_sum = about_file.files.get(DATA_FILE)
-    if expected_sum is None or expected_sum.bytes is None:
+def _check_checksums(folder: Path, about_file: _AboutFile, size_bytes: int) -> None:
+    expected_data = about_file.files.get(DATA_FILE)
+    if expected_data is None or expected_data.bytes is None:
         raise BackupError(f"{folder / ABOUT_FILE} is damaged: it has no size of the data")
-    if expected_sum.bytes != size_bytes:
+    if expected_data.bytes != size_bytes:
         raise BackupError(
             f"{folder / DATA_FILE} is not complete: "
-            f"{size_bytes:,} of {expected_sum.bytes:,} bytes are there"
+            f"{size_bytes:,} of {expected_data.bytes:,} bytes are there"
         )
     if other_names := sorted(about_file.files.keys() - {CONFIG_FILE, DATA_FILE}):
         raise BackupError(
             f"{folder / ABOUT_FILE} is damaged: no backup of a stream has {other_names}"
         )
     for name in (CONFIG_FILE, DATA_FILE):
-        known_sum = about_file.files.get(name)
-        with _failing(folder / name, "read"):
-            if known_sum is None or sum_of(folder / name) != known_sum.sha256:
+        expected_checksum = about_file.files.get(name)
+        with _raise_backup_error(folder / name, "read"):
+            if (
+                expected_checksum is None
+                or compute_checksum(folder / name) != expected_checksum.sha256
+            ):
                 raise BackupError(f"{folder / name} is damaged: its checksum is another one")
 
 
-def sum_of(path: Path) -> str:
-    """Return the checksum of a file; raises OSError."""
+def compute_checksum(path: Path) -> str:
+    """Return the SHA-256 checksum of a file; raises OSError."""
     digest = hashlib.sha256()
-    with open_plain(path) as file:
+    with open_regular_file(path) as file:
         while block := file.read(_BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()
 
 
 def check_data(path: Path, name: str) -> None:
-    """Check the blocks of a stream's data to their end; sentences use `name`.
+    """Raise BackupError if a stream's data has no block, or ends within a block.
 
-    Raises BackupError when one is cut off or none is there. Their content is left to the server.
+    `name` is used in the error. The content of blocks is only checked by the server.
     """
-    with _failing(path, "read"), open_plain(path) as file:
+    with _raise_backup_error(path, "read"), open_regular_file(path) as file:
         _check_shape(file, os.fstat(file.fileno()).st_size, name)
 
 

@@ -1,4 +1,4 @@
-"""Moving leaders: to a chosen server, and so that all servers lead about equally many."""
+"""Moves leaders to a chosen server, or so that servers lead about equally many assets."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ from natstui.errors import (
     UsageError,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.replies import read, reading
+from natstui.jetstream.connection.replies import raise_unreadable, read
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Request, Writer
 from natstui.jetstream.managing.configure import recreated_text
 from natstui.model.assets.differences import AssetKind
 from natstui.model.records.managing import Change
 from natstui.model.servers.balance import Group, Move
-from natstui.model.servers.words import not_taken_over
+from natstui.model.servers.text import step_down_failure_text
 
-_LEADS_WITHIN_S = 10.0
-_LOOKED_AGAIN_S = 0.1
-_HEARD_NS = 5_000_000_000
-"""Time without contact after which a replica counts as lost: `offline` is set much later, or
-never.
+_ELECTION_TIMEOUT_S = 10.0
+_CHECK_INTERVAL_S = 0.1
+_MAX_CONTACT_AGE_NS = 5_000_000_000
+"""Time without contact after which a replica counts as lost; `offline` is set much later or never.
 """
 
 
@@ -68,32 +67,32 @@ class _Consumers(msgspec.Struct):
 
 
 async def read_groups(client: Client) -> list[Group]:
-    """Return all streams and consumers of the account that have several replicas.
+    """Return the streams and consumers of the account with more than one replica.
 
     Raises the request errors.
     """
     groups = []
     async for page in client.pages("STREAM.LIST"):
         for row in read("STREAM.LIST", page, _Streams).streams or ():
-            with reading("STREAM.LIST"):
-                groups.append(_group(row, row.config.name, None))
+            with raise_unreadable("STREAM.LIST"):
+                groups.append(_make_group(row, row.config.name, None))
     for stream in [group.stream for group in groups]:
         verb = f"CONSUMER.LIST.{stream}"
         async for page in client.pages(verb):
             for row in read(verb, page, _Consumers).consumers or ():
-                with reading(verb):
-                    groups.append(_group(row, stream, row.name))
+                with raise_unreadable(verb):
+                    groups.append(_make_group(row, stream, row.name))
     return [group for group in groups if len(group.members) > 1]
 
 
-def _group(row: _Row, stream: str, consumer: str | None) -> Group:
+def _make_group(row: _Row, stream: str, consumer: str | None) -> Group:
     cluster = row.cluster or _Cluster()
     replicas = cluster.replicas or []
     leader = cluster.leader or None
     ready_servers = [
         replica.name
         for replica in replicas
-        if replica.current and not replica.offline and replica.active < _HEARD_NS
+        if replica.current and not replica.offline and replica.active < _MAX_CONTACT_AGE_NS
     ]
     members = [replica.name for replica in replicas if replica.name != leader]
     return Group(
@@ -106,17 +105,17 @@ def _group(row: _Row, stream: str, consumer: str | None) -> Group:
     )
 
 
-async def leader_of(client: Client, stream: str, consumer: str | None) -> str | None:
-    """Return the current leader; None without one, or without a reply."""
-    return _leader(await _read_row(client, stream, consumer))
+async def read_leader(client: Client, stream: str, consumer: str | None) -> str | None:
+    """Return the current leader of a stream or consumer; None without one, or without a reply."""
+    return _leader_in(await _read_row(client, stream, consumer))
 
 
-def _leader(row: _Row | None) -> str | None:
+def _leader_in(row: _Row | None) -> str | None:
     return (row.cluster.leader or None) if row is not None and row.cluster is not None else None
 
 
 async def _read_row(client: Client, stream: str, consumer: str | None) -> _Row | None:
-    """Return the creation time and the servers with a copy; None without a reply."""
+    """Return the INFO of a stream or consumer; None without a reply."""
     verb = f"STREAM.INFO.{stream}" if consumer is None else f"CONSUMER.INFO.{stream}.{consumer}"
     try:
         return read(verb, await client.request(verb, timeout_s=2.0), _Row)
@@ -124,39 +123,46 @@ async def _read_row(client: Client, stream: str, consumer: str | None) -> _Row |
         return None
 
 
-async def _row_after(
-    client: Client, stream: str, consumer: str | None, before: _Row | None
+async def _wait_for_leader(
+    client: Client, stream: str, consumer: str | None, previous_row: _Row | None
 ) -> _Row | None:
-    """Wait until another server leads; return what is read then, or the last after a timeout."""
-    end = monotonic() + _LEADS_WITHIN_S
+    """Wait until another server leads, 10 s at most; return the last INFO."""
+    end = monotonic() + _ELECTION_TIMEOUT_S
     while True:
         row = await _read_row(client, stream, consumer)
-        if _leader(row) not in (None, _leader(before)) or monotonic() > end:
+        if _leader_in(row) not in (None, _leader_in(previous_row)) or monotonic() > end:
             return row
-        await asyncio.sleep(_LOOKED_AGAIN_S)
+        await asyncio.sleep(_CHECK_INTERVAL_S)
 
 
 async def step_down(writer: Writer, change: Change) -> str:
-    """Let another server lead, the `preferred` one if named; return the result as text.
+    """Step down a leader in favour of another server, or the `preferred` one; return the result as
+    text.
 
-    Raises UsageError where no other server has a copy, or the preferred one has none,
-    RequestFailed where it does not take over or was recreated meanwhile, NotFound, Refused and
-    the other request errors.
+    Raises UsageError if no other server, or not the preferred one, has a replica, RequestFailed if
+    no such server becomes leader or the asset was recreated, NotFound, ActionRefused and the other
+    request errors.
     """
     arguments = json.loads(change.body_json)
     preferred_server = arguments.get("preferred") or None
     target_text = f"{change.consumer} on {change.stream}" if change.consumer else change.stream
     try:
-        row_before = await _read_row(writer.client, change.stream, change.consumer)
+        previous_row = await _read_row(writer.client, change.stream, change.consumer)
     except PermissionDenied:
-        row_before, reads_leader = None, False
+        previous_row, can_read_leader = None, False
     else:
-        reads_leader = True
-    before = _leader(row_before)
-    if before is not None and row_before is not None and row_before.cluster is not None:
-        _check_candidates(target_text, before, row_before.cluster.replicas or [], preferred_server)
+        can_read_leader = True
+    previous_leader = _leader_in(previous_row)
+    if (
+        previous_leader is not None
+        and previous_row is not None
+        and previous_row.cluster is not None
+    ):
+        _check_candidates(
+            target_text, previous_leader, previous_row.cluster.replicas or [], preferred_server
+        )
     body = {"placement": {"preferred": preferred_server}} if preferred_server else None
-    if preferred_server is not None and preferred_server == before:
+    if preferred_server is not None and preferred_server == previous_leader:
         return f"{target_text} is led by {preferred_server} already: nothing was changed"
     verb = f"STREAM.LEADER.STEPDOWN.{change.stream}"
     if change.consumer is not None:
@@ -164,25 +170,27 @@ async def step_down(writer: Writer, change: Change) -> str:
     await writer.write(
         change, Request(verb, body, {"preferred": preferred_server} if preferred_server else {})
     )
-    if not reads_leader:
+    if not can_read_leader:
         return (
             f"{target_text}: its leader steps down; you have no permission to read the new leader"
         )
-    row = await _row_after(writer.client, change.stream, change.consumer, row_before)
-    if row is not None and row_before is not None and row.created != row_before.created:
+    row = await _wait_for_leader(writer.client, change.stream, change.consumer, previous_row)
+    if row is not None and previous_row is not None and row.created != previous_row.created:
         kind: AssetKind = "stream" if change.consumer is None else "consumer"
         raise RequestFailed(recreated_text(kind, change.consumer or change.stream))
-    now = _leader(row)
-    failure = not_taken_over(target_text, before, now, preferred_server, _LEADS_WITHIN_S)
+    leader = _leader_in(row)
+    failure = step_down_failure_text(
+        target_text, previous_leader, leader, preferred_server, _ELECTION_TIMEOUT_S
+    )
     if failure:
         raise RequestFailed(failure)
-    return f"{target_text} is led by {now} now"
+    return f"{target_text} is led by {leader} now"
 
 
 def _check_candidates(
     target_text: str, leader: str, replicas: list[_Peer], preferred_server: str | None
 ) -> None:
-    """Raise UsageError where the server would reply with success although nobody can take over."""
+    """Raise UsageError if no other server can lead; the server would reply with success."""
     names = [replica.name for replica in replicas]
     if not names:
         raise UsageError(f"{target_text} is only on {leader}: no other server can lead it")
@@ -194,11 +202,11 @@ def _check_candidates(
 
 
 async def move_leader(writer: Writer, move: Move, confirmed_name: str | None) -> str:
-    """Do one move of a plan, if the leader is unchanged; return the result as text."""
+    """Move one leader of a plan, if it is unchanged; return the result as text."""
     group = move.group
-    now = await leader_of(writer.client, group.stream, group.consumer)
-    if now != group.leader:
-        return f"{group.text}: led by {now or 'nobody'} meanwhile, not moved"
+    leader = await read_leader(writer.client, group.stream, group.consumer)
+    if leader != group.leader:
+        return f"{group.text}: led by {leader or 'nobody'} meanwhile, not moved"
     change = Change(
         0,
         "step_down_stream" if group.consumer is None else "step_down_consumer",
@@ -211,7 +219,7 @@ async def move_leader(writer: Writer, move: Move, confirmed_name: str | None) ->
     return await step_down(writer, change)
 
 
-async def carry_out(
+async def run_moves(
     writer: Writer,
     moves: tuple[Move, ...],
     pause_s: float,
@@ -220,7 +228,7 @@ async def carry_out(
 ) -> int:
     """Do moves one by one, with a pause after each, until `stop`; return how many were tried.
 
-    A refused move does not stop the others. `report` gets a sentence for each.
+    An error of one move does not stop the others. `report` is called with a sentence for each.
     """
     for number, move in enumerate(moves):
         if stop.is_set():

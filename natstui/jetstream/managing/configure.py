@@ -1,4 +1,4 @@
-"""Creating and editing streams and consumers, as raw JSON: read, change, write, read back."""
+"""Creates and edits streams and consumers, as raw JSON: read, change, write, read back."""
 
 from __future__ import annotations
 
@@ -8,19 +8,25 @@ import uuid
 from dataclasses import dataclass, replace
 
 from natstui.errors import (
+    ActionRefused,
     Conflict,
+    ConnectionLost,
     NatstuiError,
     NotFound,
     PermissionDenied,
-    Refused,
     RequestFailed,
-    ServerGone,
     UsageError,
 )
-from natstui.jetstream.connection.storing import gone_back_text, has_gone_back, newest_of
+from natstui.jetstream.connection.storing import has_lost_newest, lost_newest_text, newest_message
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.connection.writer import Asset, Config, Request, Writer, used_text
-from natstui.jetstream.managing.losses import TELLS_GROWTH, loss_of, loss_of_new
+from natstui.jetstream.connection.writer import (
+    Asset,
+    Config,
+    Request,
+    Writer,
+    describe_use_by_others,
+)
+from natstui.jetstream.managing.losses import GROWTH_SHOWN_ACTIONS, count_loss, count_loss_of_new
 from natstui.model.assets.consumer_rules import consumer_problems
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.differences import (
@@ -28,22 +34,26 @@ from natstui.model.assets.differences import (
     Difference,
     differences,
     fields_of,
-    normal,
-    not_taken,
-    not_taken_text,
+    find_unapplied_settings,
+    normalize,
+    unapplied_text,
 )
-from natstui.model.assets.rules import Problem, without_newer
+from natstui.model.assets.rules import Problem, drop_newer_fields
 from natstui.model.assets.stream_rules import stream_problems
 from natstui.model.records.actions import IRREVERSIBLE, OF_CONSUMER
 from natstui.model.records.managing import Change
 from natstui.units import counted
 
 OVERWRITTEN_WITHIN_S = 0.25
-"""How long after ours the edit of somebody may arrive who read the configuration before ours."""
+"""Time after which our edit is read again: another edit, based on the old configuration, may
+follow it.
+"""
 
 
 class EditConflict(Conflict):
-    """Somebody changed it between reading and writing; contains both versions."""
+    """A stream or consumer was changed between reading and writing; `seen` and `current` are both
+    versions.
+    """
 
     def __init__(self, name: str, seen_config: Config, current: Config) -> None:
         super().__init__(f"{name} was changed by somebody else meanwhile: nothing was written")
@@ -53,13 +63,13 @@ class EditConflict(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class ChangeResult:
-    """The result of a change."""
+    """The result of a change of the server."""
 
     text: str
-    """One sentence for people."""
+    """One sentence for the user."""
     before: Config | None
     after: Config | None
-    not_taken: tuple[Difference, ...] = ()
+    unapplied_settings: tuple[Difference, ...] = ()
     """Values that are not as requested: `before` is the request, `after` the server's value."""
     unfinished: str = ""
     """The part of the change that is not done yet, or could not be done."""
@@ -68,50 +78,50 @@ class ChangeResult:
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
-        """Return what is not as requested and what is unfinished; empty when all is done."""
-        otherwise = tuple(map(not_taken_text, self.not_taken))
-        return (*otherwise, self.unfinished) if self.unfinished else otherwise
+        """Return a text for each value that is not as requested, and for an unfinished part."""
+        mismatches = tuple(map(unapplied_text, self.unapplied_settings))
+        return (*mismatches, self.unfinished) if self.unfinished else mismatches
 
     @property
     def sentence(self) -> str:
-        """Return the result, with everything that is not as requested."""
+        """Return the text of the result with all shortfalls."""
         return "; ".join((self.text, *self.shortfalls))
 
 
 async def read_asset(writer: Writer, kind: AssetKind, stream: str, consumer: str = "") -> Asset:
-    """Return the asset of a name on the server; raises NotFound."""
+    """Return a stream or consumer from the server; raises NotFound and the request errors."""
     name = stream if kind == "stream" else f"{stream}.{consumer}"
     info: Config = json.loads(await writer.client.request(f"{kind.upper()}.INFO.{name}"))
     return Asset(info["config"], time_us(info["created"]), info)
 
 
 async def read_config(writer: Writer, kind: AssetKind, stream: str, consumer: str = "") -> Config:
-    """Return the configuration on the server; raises NotFound."""
+    """Return the configuration of a stream or consumer; raises NotFound and the request errors."""
     return (await read_asset(writer, kind, stream, consumer)).config
 
 
 def recreated_text(kind: str, name: str) -> str:
-    """Return that another asset has the name after a change than before it.
+    """Return a sentence saying that a stream or consumer was recreated during a change.
 
-    The server changes what has the name when the request arrives.
+    The server changes the one that has the name when the request arrives.
     """
     return f"the {kind} {name} of now is another one: it was recreated meanwhile"
 
 
-async def with_stream_now(
+async def check_stream_after(
     writer: Writer, kind: str, name: str, before: Asset, result: ChangeResult
 ) -> ChangeResult:
-    """Return the result of a change in a stream, unfinished if another stream has its name now.
+    """Return the result of a change in a stream, unfinished if the stream was recreated.
 
-    `kind` and `name` are what people call it. Raises RequestFailed if it cannot be read again.
+    `kind` and `name` are for the text. Raises RequestFailed if the stream cannot be read again.
     """
     stream = before.config["name"]
-    return await with_asset_now(
+    return await check_asset_after(
         writer, ("stream", stream, ""), kind, name, before.created_at_us, result
     )
 
 
-async def with_asset_now(
+async def check_asset_after(
     writer: Writer,
     asset_name: tuple[AssetKind, str, str],
     kind: str,
@@ -119,74 +129,76 @@ async def with_asset_now(
     created_at_us: int,
     result: ChangeResult,
 ) -> ChangeResult:
-    """Return the result of a change, unfinished if another asset has the name now.
+    """Return the result of a change, unfinished if the stream or consumer was recreated.
 
-    `asset_name` is kind, stream and consumer, `kind` and `name` what people call it;
-    `created_at_us` is the creation time before the change. Raises RequestFailed if it cannot be
-    read again.
+    `asset_name` is kind, stream and consumer, `created_at_us` the creation time before the change;
+    `kind` and `name` are for the text. Raises RequestFailed if the asset cannot be read again.
     """
     try:
-        now = await read_asset(writer, *asset_name)
-    except (RequestFailed, ServerGone) as error:
-        raise unread_after("; ".join((result.text, *result.shortfalls)), error) from error
-    if now.created_at_us == created_at_us:
+        current = await read_asset(writer, *asset_name)
+    except (RequestFailed, ConnectionLost) as error:
+        raise make_reread_error("; ".join((result.text, *result.shortfalls)), error) from error
+    if current.created_at_us == created_at_us:
         return result
     problems = (*result.shortfalls, recreated_text(kind, name))
     return replace(result, unfinished="; ".join(problems))
 
 
-def unread_after(text: str, error: NatstuiError) -> RequestFailed:
-    """Return the error of a change that the server confirmed, and that cannot be read again."""
-    reason = error.reason if isinstance(error, ServerGone) else str(error)
+def make_reread_error(text: str, error: NatstuiError) -> RequestFailed:
+    """Return the error for a confirmed change whose result cannot be read again."""
+    reason = error.reason if isinstance(error, ConnectionLost) else str(error)
     return RequestFailed(f"{text}, as the server replied; it could not be read again: {reason}")
 
 
-def check_named(change: Change) -> None:
-    """Raise Refused if a change of a consumer names none."""
+def check_consumer_named(change: Change) -> None:
+    """Raise ActionRefused if a change of a consumer does not name the consumer."""
     if change.consumer is None and change.action in OF_CONSUMER:
-        raise Refused(f"no consumer of {change.stream} was named: nothing was changed")
+        raise ActionRefused(f"no consumer of {change.stream} was named: nothing was changed")
 
 
-async def current_target(writer: Writer, change: Change) -> Asset:
+async def read_target(writer: Writer, change: Change) -> Asset:
     """Return the stream or consumer of a change, in its current state.
 
-    Raises Conflict when it was deleted and recreated since the user decided, and Refused when the
-    consumer is not named, or a confirmed change has no identity.
+    Raises Conflict if it was recreated since the user confirmed, and ActionRefused if the consumer
+    is not named, or a confirmed change has no creation time.
     """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
     target_text = f"{kind} {change.consumer or change.stream}"
-    check_named(change)
-    unsaid = change.confirmed is not None and change.created_at_us is None
-    if unsaid and change.action in IRREVERSIBLE:
-        raise Refused(f"the creation time of {target_text} is missing: nothing was changed")
+    check_consumer_named(change)
+    lacks_identity = change.confirmed is not None and change.created_at_us is None
+    if lacks_identity and change.action in IRREVERSIBLE:
+        raise ActionRefused(f"the creation time of {target_text} is missing: nothing was changed")
     asset = await read_asset(writer, kind, change.stream, change.consumer or "")
     if change.created_at_us not in (None, asset.created_at_us):
         raise Conflict(f"{target_text} was recreated before you confirmed: nothing was changed")
     return asset
 
 
-async def target_with_loss(writer: Writer, change: Change) -> Asset:
-    """Return the target of a change with its losses; raises what `current_target` raises."""
-    return await with_counted_loss(writer, change, await current_target(writer, change))
-
-
-async def with_counted_loss(writer: Writer, change: Change, asset: Asset) -> Asset:
-    """Return the asset with the losses of a change counted.
-
-    Raises Conflict when they are more than the preview and later messages, or of other messages.
+async def read_target_with_loss(writer: Writer, change: Change) -> Asset:
+    """Return the target of a change with its counted losses; raises what `read_target` and
+    `add_loss` raise.
     """
-    stream = await _stream(writer, change.stream) if change.consumer else asset
-    last_seq, last_at_us = newest_of(stream.info["state"]) if stream else (None, None)
+    return await add_loss(writer, change, await read_target(writer, change))
+
+
+async def add_loss(writer: Writer, change: Change, asset: Asset) -> Asset:
+    """Return the stream or consumer with the counted losses of a change.
+
+    Raises Conflict if more would be lost than was previewed and published since, or if the stream
+    has lost its newest messages.
+    """
+    stream = await _read_stream(writer, change.stream) if change.consumer else asset
+    last_seq, last_at_us = newest_message(stream.info["state"]) if stream else (None, None)
     seen = change.previewed_last_seq or 0, change.previewed_last_at_us or 0
-    if stream and await has_gone_back(writer.client, change.stream, stream.info["state"], *seen):
-        raise Conflict(f"{gone_back_text(change.stream)}: nothing was changed")
-    loss, seen_msgs = await loss_of(writer.client, change, asset), change.previewed_msgs
+    if stream and await has_lost_newest(writer.client, change.stream, stream.info["state"], *seen):
+        raise Conflict(f"{lost_newest_text(change.stream)}: nothing was changed")
+    loss, seen_msgs = await count_loss(writer.client, change, asset), change.previewed_msgs
     if seen_msgs is not None and loss.most_msgs is not None and loss.most_msgs > seen_msgs:
-        now, then_seq = await _stream(writer, change.stream), change.previewed_last_seq
-        is_told = seen_msgs > 0 or change.action in TELLS_GROWTH
+        current, seen_seq = await _read_stream(writer, change.stream), change.previewed_last_seq
+        is_growth_shown = seen_msgs > 0 or change.action in GROWTH_SHOWN_ACTIONS
         published_msgs = 0
-        if is_told and now and then_seq is not None:
-            published_msgs = last_seq_of(now) - then_seq
+        if is_growth_shown and current and seen_seq is not None:
+            published_msgs = last_seq_of(current) - seen_seq
         if loss.most_msgs > seen_msgs + published_msgs:
             seen_text = counted(seen_msgs, "message")
             raise Conflict(
@@ -206,8 +218,8 @@ def last_seq_of(stream: Asset) -> int:
     return int(stream.info["state"]["last_seq"])
 
 
-async def _stream(writer: Writer, name: str) -> Asset | None:
-    """Return a stream in its current state; None if the user may not read it."""
+async def _read_stream(writer: Writer, name: str) -> Asset | None:
+    """Return a stream in its current state; None without permission to read it."""
     try:
         return await read_asset(writer, "stream", name)
     except PermissionDenied:
@@ -215,7 +227,7 @@ async def _stream(writer: Writer, name: str) -> Asset | None:
 
 
 async def exists(writer: Writer, kind: AssetKind, stream: str, consumer: str = "") -> bool:
-    """Return whether a stream or consumer of that name exists."""
+    """Return whether a stream or consumer of this name exists."""
     try:
         await read_config(writer, kind, stream, consumer)
     except NotFound:
@@ -224,63 +236,63 @@ async def exists(writer: Writer, kind: AssetKind, stream: str, consumer: str = "
 
 
 def check_problems(problems: tuple[Problem, ...]) -> None:
-    """Raise UsageError with every problem, as the form shows them."""
+    """Raise UsageError with the texts of all problems, if there are any."""
     if problems:
         raise UsageError("; ".join(dict.fromkeys(problem.text for problem in problems)))
 
 
 async def create(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:
-    """Create a stream or consumer; raises Conflict when it exists."""
+    """Create a stream or consumer; raises Conflict if it exists."""
     kind: AssetKind = "consumer" if change.action == "create_consumer" else "stream"
     wanted_config: Config = json.loads(change.body_json)
     if kind == "consumer" and not change.consumer:
-        # A name of the server would be in no journal, and nothing could undo it.
+        # A name chosen by the server would not be in the journal, and could not be undone.
         change = replace(change, consumer=uuid.uuid4().hex[:8])
         wanted_config["name"] = change.consumer
     name = change.consumer or change.stream
-    await _check(writer, kind, change.stream, wanted_config)
+    await _check_config(writer, kind, change.stream, wanted_config)
     if await exists(writer, kind, change.stream, name):
         raise Conflict(f"{kind} {name} exists already")
-    verb, body = _asked(writer, kind, change, wanted_config, "create")
-    loss = await loss_of_new(writer.client, change)
+    verb, body = _make_request(writer, kind, change, wanted_config, "create")
+    loss = await count_loss_of_new(writer.client, change)
     request = Request(verb, body, wanted_config, loss=loss)
     reply = await writer.write(change, request, undoes)
     after: Config = reply["config"]
     created_name = after.get("name", name)
     created_text = reply.get("created")
     text = f"{kind} {created_name} created"
-    if used := used_text(reply):
+    if used := describe_use_by_others(reply):
         text = f"{kind} {created_name} is there: {used}; undo does not delete it"
     return ChangeResult(
-        text, None, after, not_taken(kind, wanted_config, after),
+        text, None, after, find_unapplied_settings(kind, wanted_config, after),
         created_at_us=time_us(created_text) if created_text else None,
     )  # fmt: skip
 
 
 async def edit(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:
-    """Change the configuration of a stream or consumer.
+    """Edit the configuration of a stream or consumer.
 
-    Raises EditConflict when it was changed since the user saw it.
+    Raises EditConflict if it was changed since the user saw it.
     """
     kind: AssetKind = "consumer" if change.action == "edit_consumer" else "stream"
     wanted_config: Config = json.loads(change.body_json)
-    asset = await current_target(writer, change)
+    asset = await read_target(writer, change)
     current = asset.config
     name = change.consumer or change.stream
     seen_config: Config | None = json.loads(change.seen_json) if change.seen_json else None
-    if seen_config is not None and normal(kind, seen_config) != normal(kind, current):
+    if seen_config is not None and normalize(kind, seen_config) != normalize(kind, current):
         raise EditConflict(f"{kind} {name}", seen_config, current)
-    await _check(writer, kind, change.stream, wanted_config, current)
-    diffs = differences(kind, current, wanted_config)
-    if not diffs:
+    await _check_config(writer, kind, change.stream, wanted_config, current)
+    changes = differences(kind, current, wanted_config)
+    if not changes:
         return ChangeResult(
             f"{kind} {name} has this configuration already: nothing was changed", current, current
         )
-    check_problems(tuple(Problem(d.path, d.refused) for d in diffs if d.refused))
-    verb, body = _asked(writer, kind, change, wanted_config, "update")
-    asset = await with_counted_loss(writer, change, asset)
-    # The server cannot compare: whoever changed it since it was read here would lose the change.
-    newest = await current_target(writer, change)
+    check_problems(tuple(Problem(d.path, d.refused) for d in changes if d.refused))
+    verb, body = _make_request(writer, kind, change, wanted_config, "update")
+    asset = await add_loss(writer, change, asset)
+    # The server cannot compare: an edit by somebody else since the first reading would be lost.
+    newest = await read_target(writer, change)
     if newest.created_at_us != asset.created_at_us or newest.config != current:
         raise EditConflict(f"{kind} {name}", current, newest.config)
     request = Request(verb, body, wanted_config, asset)
@@ -288,79 +300,80 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
 
     async def read_back(reply: Config) -> Config:
         try:
-            now = await read_asset(writer, kind, change.stream, change.consumer or "")
+            asset_after = await read_asset(writer, kind, change.stream, change.consumer or "")
         except NatstuiError as error:
             problems.append(error)
             return reply
-        assets.append(now)
-        # After a restart the server replies to the first change of a consumer with what was there
-        # before. Else what it shows now may have a change by somebody else, which is not ours to
-        # undo.
+        assets.append(asset_after)
+        # After a restart, the server replies to the first change of a consumer with the previous
+        # configuration. Otherwise the reply is used: what is read may have an edit by somebody
+        # else, which an undo must not revert.
         return (
             reply
             if differences(kind, current, reply["config"])
-            else {**reply, "config": now.config}
+            else {**reply, "config": asset_after.config}
         )
 
     after: Config = (await writer.write(change, request, undoes, read_back))["config"]
     if problems:
-        raise unread_after(f"{kind} {name} changed", problems[0]) from problems[0]
+        raise make_reread_error(f"{kind} {name} changed", problems[0]) from problems[0]
     if assets[0].created_at_us != asset.created_at_us:
         problem = recreated_text(kind, name)
         return ChangeResult(f"{kind} {name} changed", current, after, (), problem)
-    missing = not_taken(kind, wanted_config, after, current)
+    missing = find_unapplied_settings(kind, wanted_config, after, current)
     if not differences(kind, current, after):
         labels = ", ".join(difference.label for difference in missing)
         problem = f"the server left it as it was, without a refusal: {labels} not changed"
         return ChangeResult(f"{kind} {name} unchanged", current, after, missing, problem)
-    paths = {diff.path for diff in diffs} - {difference.path for difference in missing}
-    overwritten = await _overwritten(writer, change, asset, after, paths)
+    paths = {diff.path for diff in changes} - {difference.path for difference in missing}
+    overwritten = await _describe_overwritten(writer, change, asset, after, paths)
     return ChangeResult(f"{kind} {name} changed", current, after, missing, overwritten)
 
 
-async def _overwritten(
+async def _describe_overwritten(
     writer: Writer, change: Change, before: Asset, replied: Config, edited_paths: set[str]
 ) -> str:
-    """Return what somebody else set back or changed of an edit at the same time; empty if nothing.
+    """Return a text of the values of our edit that somebody else overwrote; empty if none.
 
-    The server has no compare-and-set: an edit by somebody who read the configuration before ours
-    arrives after it, and has the old values. `replied` is what the server replied to ours,
-    which set `edited_paths`.
+    The server has no compare-and-set: an edit based on the configuration before ours may arrive
+    after it, with the old values. `replied` is the reply to ours, which set `edited_paths`.
     """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
-    # A new leader may be a moment behind: what differs is read once more.
+    # A new leader may be behind for a moment: a difference is read once more.
     for _ in range(2):
         await asyncio.sleep(OVERWRITTEN_WITHIN_S)
         try:
-            now = await read_asset(writer, kind, change.stream, change.consumer or "")
+            current = await read_asset(writer, kind, change.stream, change.consumer or "")
         except NatstuiError as error:
-            reason = error.reason if isinstance(error, ServerGone) else str(error)
+            reason = error.reason if isinstance(error, ConnectionLost) else str(error)
             return f"whether somebody else changed it at the same time is unknown: {reason}"
-        if now.created_at_us != before.created_at_us:
+        if current.created_at_us != before.created_at_us:
             return recreated_text(kind, change.consumer or change.stream)
-        diffs = differences(kind, replied, now.config)
-        lost = [difference for difference in diffs if difference.path in edited_paths]
-        if not lost:
+        changes = differences(kind, replied, current.config)
+        overwritten_edits = [
+            difference for difference in changes if difference.path in edited_paths
+        ]
+        if not overwritten_edits:
             return ""
     fields = ", ".join(
         f"{difference.label} was set to {difference.before or 'nothing'} and is now "
         f"{difference.after or 'nothing'}"
-        for difference in lost
+        for difference in overwritten_edits
     )
     return f"somebody else changed it at the same time: {fields}"
 
 
-def _asked(
+def _make_request(
     writer: Writer, kind: AssetKind, change: Change, config: Config, action: str
 ) -> tuple[str, Config]:
-    """Return verb and body of a request that creates or updates."""
-    config = without_newer(config, fields_of(kind), writer.client.api_level)
+    """Return verb and body of the request that creates or updates a stream or consumer."""
+    config = drop_newer_fields(config, fields_of(kind), writer.client.api_level)
     if kind == "stream":
         return f"STREAM.{action.upper()}.{change.stream}", config
     return consumer_request(change.stream, change.consumer or "", config, action)
 
 
-async def _check(
+async def _check_config(
     writer: Writer,
     kind: AssetKind,
     stream: str,

@@ -1,4 +1,4 @@
-"""Keys of a bucket: put, create, delete, purge, and restoring the previous value."""
+"""Changes keys of a bucket: put, create, delete, purge, and undo."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.storing import (
     check_kept,
-    gone_back_text,
-    has_gone_back,
-    newest_of,
+    has_lost_newest,
+    lost_newest_text,
+    newest_message,
     store,
 )
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer, with_state_now
-from natstui.jetstream.managing.configure import ChangeResult, read_asset, with_stream_now
+from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer, add_state_if_unknown
+from natstui.jetstream.managing.configure import ChangeResult, check_stream_after, read_asset
 from natstui.model.assets.buckets import (
     KV,
     MARKER,
@@ -50,33 +50,33 @@ from natstui.units import bytes_text, counted, duration_text, parse_duration_ns
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _NOT_RESTORED = (*ONE_WRITE_HEADERS, "nats-msg-id", TTL.lower(), OPERATION.lower(), MARKER.lower())
-"""Headers of a value that are not written with it again."""
-_CHANGED = {10071, 10164}
+"""Starts of the names of a value's headers that are not restored with it."""
+_WRONG_REVISION_CODES = {10071, 10164}
 _TRIES_COUNT = 10
 
 
 @dataclass(frozen=True, slots=True)
 class KeyChange:
-    """A change of a key."""
+    """A change of one key of a bucket."""
 
     action: KeyAction
     bucket: str
     key: str
     value: bytes = b""
     if_revision: int | None = None
-    """Required newest revision; 0: the key must have no value."""
+    """Required newest revision; 0 requires that the key has no value."""
     if_stored_at_us: int | None = None
-    """When that revision was stored: a bucket that lost what it had numbers from 1 again."""
+    """Required time of that revision: a bucket that lost its messages reuses revisions."""
     ttl: str | None = None
     confirmed: str | None = None
     created_at_us: int | None = None
-    """Required creation time of the bucket, whose revisions begin at 1 when it is recreated."""
+    """Required creation time of the bucket: a recreated one begins at revision 1 again."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Headers of another client, of a value that is restored."""
+    """Headers of a restored value that another client wrote."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Present:
+class _LastMessage:
     """The last stored message of a key."""
 
     revision: int
@@ -92,13 +92,14 @@ class _Present:
 async def change_key(
     writer: Writer, key_change: KeyChange, undoes: str | None = None
 ) -> ChangeResult:
-    """Change a key; raises Conflict for another revision or bucket than the required one.
+    """Change a key, and return the result.
 
-    Raises NotFound for a missing bucket, or for a missing key that is to be deleted.
+    Raises Conflict for another revision or bucket than the required one, and NotFound for a
+    missing bucket, or a missing key that should be deleted.
     """
     check_names(key_change.bucket, key_change.key)
     for _ in range(_TRIES_COUNT):
-        bucket = await _bucket(writer, key_change.bucket)
+        bucket = await _read_bucket(writer, key_change.bucket)
         if is_on(bucket.config, "sealed"):
             raise RequestFailed(f"bucket {key_change.bucket} is sealed: nothing can change")
         if key_change.created_at_us not in (None, bucket.created_at_us):
@@ -111,19 +112,19 @@ async def change_key(
                 "was changed"
             )
         key_change = replace(key_change, created_at_us=bucket.created_at_us)
-        present = await _present(writer.client, key_change.bucket, key_change.key)
-        _check_revision(key_change, present)
-        if not present.revision and not is_key(key_change.key):
+        last_message = await _read_last(writer.client, key_change.bucket, key_change.key)
+        _check_revision(key_change, last_message)
+        if not last_message.revision and not is_key(key_change.key):
             raise UsageError(
                 f"{key_change.key!r} cannot name a new key: letters, digits, - _ = / and dots "
                 "between them"
             )
         try:
-            return await _write(writer, key_change, bucket, present, undoes)
+            return await _write(writer, key_change, bucket, last_message, undoes)
         except RequestFailed as error:
-            if error.err_code not in _CHANGED or key_change.if_revision is not None:
+            if error.err_code not in _WRONG_REVISION_CODES or key_change.if_revision is not None:
                 raise
-            # Somebody was faster. What is overwritten has to be known, or it cannot be put back.
+            # Another client was faster. The overwritten value must be known for an undo.
     raise Conflict(
         f"key {key_change.key} of {key_change.bucket} changes too fast: nothing was written"
     )
@@ -139,7 +140,7 @@ def check_names(bucket: str, key: str) -> None:
         )
 
 
-async def _bucket(writer: Writer, bucket: str) -> Asset:
+async def _read_bucket(writer: Writer, bucket: str) -> Asset:
     try:
         bucket_stream = await read_asset(writer, "stream", f"{KV}{bucket}")
     except NotFound as error:
@@ -151,46 +152,49 @@ async def _bucket(writer: Writer, bucket: str) -> Asset:
     return bucket_stream
 
 
-async def _present(client: Client, bucket: str, key: str) -> _Present:
-    """Return the last stored message of a key; revision 0 without one."""
+async def _read_last(client: Client, bucket: str, key: str) -> _LastMessage:
+    """Return the last stored message of a key; its revision is 0 if there is none."""
     body = {"last_by_subj": key_subject(bucket, key)}
     try:
         reply = json.loads(await client.request(f"STREAM.MSG.GET.{KV}{bucket}", body))
     except NotFound:
-        return _Present(0, "", b"")
+        return _LastMessage(0, "", b"")
     message = reply["message"]
     value = base64.b64decode(message.get("data") or "")
     stored_at_us = time_us(message["time"])
-    return _Present(message["seq"], operation_of(_headers(message)), value, stored_at_us)
+    return _LastMessage(message["seq"], operation_of(_read_headers(message)), value, stored_at_us)
 
 
-def _headers(message: Mapping[str, Any]) -> dict[str, str]:
-    return dict(_pairs(message))
+def _read_headers(message: Mapping[str, Any]) -> dict[str, str]:
+    return dict(_read_pairs(message))
 
 
-def _pairs(message: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _read_pairs(message: Mapping[str, Any]) -> list[tuple[str, str]]:
     block = base64.b64decode(message.get("hdrs") or "").decode(errors="surrogateescape")
     pairs = (line.partition(":") for line in block.split("\r\n")[1:] if line)
     return [(name, text.strip()) for name, _, text in pairs]
 
 
-def _check_revision(key_change: KeyChange, present: _Present) -> None:
+def _check_revision(key_change: KeyChange, last_message: _LastMessage) -> None:
     key_text = f"key {key_change.key} of {key_change.bucket}"
-    if key_change.if_revision == 0 and present.has_value:
-        raise Conflict(f"{key_text} exists already, at revision {present.revision}")
-    if key_change.if_revision and key_change.if_revision != present.revision:
+    if key_change.if_revision == 0 and last_message.has_value:
+        raise Conflict(f"{key_text} exists already, at revision {last_message.revision}")
+    if key_change.if_revision and key_change.if_revision != last_message.revision:
         raise Conflict(
-            f"{key_text} is at revision {present.revision}, not {key_change.if_revision}: "
+            f"{key_text} is at revision {last_message.revision}, not {key_change.if_revision}: "
             "nothing was written"
         )
-    if present.revision and key_change.if_stored_at_us not in (None, present.stored_at_us):
+    if last_message.revision and key_change.if_stored_at_us not in (
+        None,
+        last_message.stored_at_us,
+    ):
         raise Conflict(
-            f"{key_text} has another value at revision {present.revision} than before: nothing "
-            "was written"
+            f"{key_text} has another value at revision {last_message.revision} than before: "
+            "nothing was written"
         )
-    if key_change.action == "delete_key" and not present.has_value:
+    if key_change.action == "delete_key" and not last_message.has_value:
         raise NotFound(f"{key_change.bucket} has no key {key_change.key}")
-    if key_change.action == "purge_key" and not present.revision:
+    if key_change.action == "purge_key" and not last_message.revision:
         raise NotFound(f"{key_change.bucket} has no key {key_change.key}")
 
 
@@ -198,13 +202,13 @@ async def _write(
     writer: Writer,
     key_change: KeyChange,
     bucket: Asset,
-    present: _Present,
+    last_message: _LastMessage,
     undoes: str | None,
 ) -> ChangeResult:
     subject = key_subject(key_change.bucket, key_change.key)
     if writer.client.prefix != "$JS.API":
         subject = f"{writer.client.prefix}.{subject}"
-    own_headers = {_EXPECTED: str(present.revision)}
+    own_headers = {_EXPECTED: str(last_message.revision)}
     if key_change.action != "put_key":
         own_headers[OPERATION] = "DEL" if key_change.action == "delete_key" else "PURGE"
     if key_change.action == "purge_key":
@@ -213,12 +217,12 @@ async def _write(
         own_headers[TTL] = key_change.ttl
     headers = Pairs([*key_change.headers, *own_headers.items()])
     journalled = {"subject": subject, "payload_bytes": len(key_change.value)}
-    before = {"revision": present.revision, "operation": present.operation}
-    loses = await _loses(writer.client, key_change, bucket, present)
+    before = {"revision": last_message.revision, "operation": last_message.operation}
+    loses = await _describe_loss(writer.client, key_change, bucket, last_message)
     draft = JournalDraft(
         key_change.action, f"{KV}{key_change.bucket}", key_change.key, journalled,
-        before if present.revision else None, undoes,
-        replace(bucket, loss=Loss((loses,) if loses else ())), revision=present.revision,
+        before if last_message.revision else None, undoes,
+        replace(bucket, loss=Loss((loses,) if loses else ())), revision=last_message.revision,
     )  # fmt: skip
 
     async def put() -> tuple[PubAck, tuple[int, int]]:
@@ -227,79 +231,92 @@ async def _write(
         stored_subject = key_subject(key_change.bucket, key_change.key)
         await check_kept(writer.client, bucket.config, ack.stored_seq, stored_subject)
         newest = 0, 0
-        with suppress(NatstuiError):  # an undo does without it
-            newest = newest_of((await _bucket(writer, key_change.bucket)).info["state"])
+        with suppress(NatstuiError):  # an undo works without it
+            newest = newest_message((await _read_bucket(writer, key_change.bucket)).info["state"])
         return ack, newest
 
-    writing = writer.send(
+    work = writer.send(
         draft,
         (key_change.key, key_change.confirmed),
         put,
-        lambda done: {"revision": done[0].stored_seq, "newest": done[1]},
+        lambda result: {"revision": result[0].stored_seq, "newest": result[1]},
         loses,
     )
-    ack, _ = await with_state_now(writing, lambda: _state_now(writer, key_change, bucket, present))
-    verb = {"put_key": "put", "delete_key": "deleted", "purge_key": "purged"}[key_change.action]
-    text = f"key {key_change.key} of {key_change.bucket} {verb}, revision {ack.stored_seq}"
-    text += await _kept_longer(writer.client, key_change, bucket.config, ack.stored_seq)
-    result = ChangeResult(text, before if present.revision else None, {"revision": ack.stored_seq})
-    return await with_stream_now(writer, "bucket", key_change.bucket, bucket, result)
+    ack, _ = await add_state_if_unknown(
+        work, lambda: _describe_state(writer, key_change, bucket, last_message)
+    )
+    verb_text = {"put_key": "put", "delete_key": "deleted", "purge_key": "purged"}[
+        key_change.action
+    ]
+    text = f"key {key_change.key} of {key_change.bucket} {verb_text}, revision {ack.stored_seq}"
+    text += await _describe_longer_ttl(writer.client, key_change, bucket.config, ack.stored_seq)
+    result = ChangeResult(
+        text, before if last_message.revision else None, {"revision": ack.stored_seq}
+    )
+    return await check_stream_after(writer, "bucket", key_change.bucket, bucket, result)
 
 
-async def _state_now(
-    writer: Writer, key_change: KeyChange, bucket: Asset, before: _Present
+async def _describe_state(
+    writer: Writer, key_change: KeyChange, bucket: Asset, before: _LastMessage
 ) -> str:
-    """Return the current state of a key whose change got no reply, as the end of a sentence.
+    """Return a clause with the current state of a key after a change without a reply.
 
     Raises the request errors.
     """
-    if (await _bucket(writer, key_change.bucket)).created_at_us != bucket.created_at_us:
+    if (await _read_bucket(writer, key_change.bucket)).created_at_us != bucket.created_at_us:
         return f"bucket {key_change.bucket} is another one: it was created in the meantime"
-    now = await _present(writer.client, key_change.bucket, key_change.key)
+    current = await _read_last(writer.client, key_change.bucket, key_change.key)
     name = f"key {key_change.key} of {key_change.bucket}"
     operation, state = {
         "put_key": ("PUT", "has this value"),
         "delete_key": ("DEL", "is deleted"),
         "purge_key": ("PURGE", "is purged"),
     }[key_change.action]
-    if now.revision == before.revision:
-        state = f"is still at revision {now.revision}" if now.revision else "does not exist"
+    if current.revision == before.revision:
+        state = (
+            f"is still at revision {current.revision}" if current.revision else "does not exist"
+        )
         return f"{name} {state}"
-    if (now.operation, now.value) == (operation, key_change.value):
-        return f"{name} {state}, at revision {now.revision}"
-    return f"{name} was changed otherwise, at revision {now.revision}"
+    if (current.operation, current.value) == (operation, key_change.value):
+        return f"{name} {state}, at revision {current.revision}"
+    return f"{name} was changed otherwise, at revision {current.revision}"
 
 
-async def _kept_longer(
+async def _describe_longer_ttl(
     client: Client, key_change: KeyChange, config: Mapping[str, Any], seq: int
 ) -> str:
-    """Return that the server keeps a value longer than requested; empty if not.
+    """Return a clause if the server keeps a value longer than requested; else empty.
 
-    Some servers lift a TTL to that of the bucket's markers, which the stored message shows.
+    Some servers raise a TTL to the one of the bucket's markers; the stored message has it.
     """
     marker_s = (config.get("subject_delete_marker_ttl") or 0) / 1e9
-    if key_change.ttl is None or key_change.ttl == "never" or ttl_s_of(key_change.ttl) >= marker_s:
+    if (
+        key_change.ttl is None
+        or key_change.ttl == "never"
+        or parse_ttl_s(key_change.ttl) >= marker_s
+    ):
         return ""
     try:
         verb = f"STREAM.MSG.GET.{KV}{key_change.bucket}"
         message = json.loads(await client.request(verb, {"seq": seq}))["message"]
-        kept_s = ttl_s_of(_headers(message).get(TTL, key_change.ttl))
+        stored_ttl_s = parse_ttl_s(_read_headers(message).get(TTL, key_change.ttl))
     except (NatstuiError, ValueError):
         return "; whether the server keeps it longer cannot be read"
-    if kept_s <= ttl_s_of(key_change.ttl):
+    if stored_ttl_s <= parse_ttl_s(key_change.ttl):
         return ""
     return (
-        f"; kept {duration_text(kept_s)}, not {key_change.ttl}: the bucket's marker TTL is longer"
+        f"; kept {duration_text(stored_ttl_s)}, not {key_change.ttl}: the bucket's marker TTL is "
+        "longer"
     )
 
 
-async def _loses(
-    client: Client, key_change: KeyChange, bucket: Asset, present: _Present
+async def _describe_loss(
+    client: Client, key_change: KeyChange, bucket: Asset, last_message: _LastMessage
 ) -> str | None:
-    """Return what is deleted for good, None if nothing of value."""
+    """Return a text of what a change of a key deletes for good; None if nothing."""
     texts = (
-        await _replaced_text(client, key_change, bucket.config, present),
-        # Buckets of other tools may discard old values for new ones, also those of other keys.
+        await _replaced_text(client, key_change, bucket.config, last_message),
+        # Buckets of other tools may discard old values of any key for new ones.
         making_room_text(
             bucket.config, bucket.info["state"], 1,
             OVERHEAD_BYTES + len(key_change.key) + len(key_change.value),
@@ -309,7 +326,7 @@ async def _loses(
 
 
 async def _replaced_text(
-    client: Client, key_change: KeyChange, config: Mapping[str, Any], present: _Present
+    client: Client, key_change: KeyChange, config: Mapping[str, Any], last_message: _LastMessage
 ) -> str | None:
     if key_change.action == "purge_key":
         body = {"subjects_filter": key_subject(key_change.bucket, key_change.key)}
@@ -318,18 +335,19 @@ async def _replaced_text(
         if count == 1:
             return f"the only revision of {key_change.key} is removed for good"
         return f"all {counted(count, 'revision')} of {key_change.key} are removed for good"
-    if not present.has_value or config.get("max_msgs_per_subject") != 1:
+    if not last_message.has_value or config.get("max_msgs_per_subject") != 1:
         return None
-    value = f"revision {present.revision} of {key_change.key}, {bytes_text(len(present.value))}"
+    size_text = bytes_text(len(last_message.value))
+    value = f"revision {last_message.revision} of {key_change.key}, {size_text}"
     return f"{value}, is removed for good: {key_change.bucket} keeps 1 value of a key"
 
 
-async def preview_put_back(writer: Writer, entry: JournalEntry) -> Confirmation:
-    """Return the effect of undoing a change of a key; raises what `put_back` raises."""
-    key_change = await _taking_back(writer, entry)
-    present = await _present(writer.client, key_change.bucket, key_change.key)
-    bucket = await _bucket(writer, key_change.bucket)
-    loses = await _loses(writer.client, key_change, bucket, present)
+async def preview_key_undo(writer: Writer, entry: JournalEntry) -> Confirmation:
+    """Return the confirmation of undoing a change of a key; raises what `undo_key_change` does."""
+    key_change = await _make_undo_change(writer, entry)
+    last_message = await _read_last(writer.client, key_change.bucket, key_change.key)
+    bucket = await _read_bucket(writer, key_change.bucket)
+    loses = await _describe_loss(writer.client, key_change, bucket, last_message)
     key_text = f"key {key_change.key} of {key_change.bucket}"
     text = f"this will delete {key_text}, which had no value before"
     if key_change.action == "put_key":
@@ -343,14 +361,14 @@ async def preview_put_back(writer: Writer, entry: JournalEntry) -> Confirmation:
     return Confirmation(question, key_change.key, is_needed, lines)
 
 
-async def put_back(
+async def undo_key_change(
     writer: Writer, entry: JournalEntry, confirmed_name: str | None
 ) -> ChangeResult:
-    """Undo a change of a key: put the previous value again, or delete the key.
+    """Undo a change of a key: put the previous value, or delete the key.
 
-    Raises Conflict when the key was changed since, or when the previous value is deleted.
+    Raises Conflict if the key was changed since, or the previous value is not stored any more.
     """
-    key_change = await _taking_back(writer, entry)
+    key_change = await _make_undo_change(writer, entry)
     confirmed_change = replace(key_change, confirmed=confirmed_name)
     result = await change_key(writer, confirmed_change, entry.entry)
     if key_change.ttl in (None, "never"):
@@ -359,66 +377,66 @@ async def put_back(
     return replace(result, text=text)
 
 
-async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:
+async def _make_undo_change(writer: Writer, entry: JournalEntry) -> KeyChange:
     client = writer.client
     bucket, key = entry.stream.removeprefix(KV), entry.consumer or ""
     check_names(bucket, key)
     before = json.loads(entry.before_json or "{}")
-    stream = await _bucket(writer, bucket)
+    stream = await _read_bucket(writer, bucket)
     if stream.created_at_us != entry.created_at_us:
         raise Conflict(f"{bucket} was recreated in the meantime: nothing was changed")
     newest = json.loads(entry.after_json or "{}").get("newest") or (0, 0)
-    if await has_gone_back(writer.client, entry.stream, stream.info["state"], *newest):
-        raise Conflict(f"{gone_back_text(bucket)}: nothing was changed")
-    present = await _present(client, bucket, key)
-    if present.revision not in restored_revisions(writer.journal.entries(), entry):
+    if await has_lost_newest(writer.client, entry.stream, stream.info["state"], *newest):
+        raise Conflict(f"{lost_newest_text(bucket)}: nothing was changed")
+    last_message = await _read_last(client, bucket, key)
+    if last_message.revision not in restored_revisions(writer.journal.entries(), entry):
         raise Conflict(
             f"key {key} of {bucket} was changed again in the meantime: nothing was changed"
         )
     if before.get("operation") != "PUT":
-        return KeyChange("delete_key", bucket, key, if_revision=present.revision)
+        return KeyChange("delete_key", bucket, key, if_revision=last_message.revision)
     try:
         body = {"seq": before["revision"]}
         message = json.loads(await client.request(f"STREAM.MSG.GET.{KV}{bucket}", body))["message"]
     except NotFound as error:
         raise Conflict(
-            f"the value of {key} at revision {before['revision']} is gone: {bucket} does not keep "
-            "enough of its history"
+            f"the value of {key} at revision {before['revision']} is deleted: {bucket} does not "
+            "keep enough history"
         ) from error
     value = base64.b64decode(message.get("data") or "")
     ttl = remaining_ttl(
-        _headers(message).get(TTL), time_us(message["time"]), time.time_ns() // 1000
+        _read_headers(message).get(TTL), time_us(message["time"]), time.time_ns() // 1000
     )
     return KeyChange(
-        "put_key", bucket, key, value, if_revision=present.revision, ttl=ttl,
-        headers=restored_headers(_pairs(message)),
+        "put_key", bucket, key, value, if_revision=last_message.revision, ttl=ttl,
+        headers=restored_headers(_read_pairs(message)),
     )  # fmt: skip
 
 
 def restored_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return those of a value's headers that are written with it again."""
+    """Return the headers of a value that are restored with it."""
     return tuple(pair for pair in headers if not pair[0].lower().startswith(_NOT_RESTORED))
 
 
-def ttl_s_of(ttl: str) -> float:
+def parse_ttl_s(ttl: str) -> float:
     """Return the seconds of a Nats-TTL; raises ValueError for an invalid text."""
     return parse_duration_ns(f"{ttl}s" if ttl.isdigit() else ttl) / 1e9
 
 
 def remaining_ttl(ttl: str | None, stored_at_us: int, now_us: int) -> str | None:
-    """Return the `Nats-TTL` of a restored value: the rest of it, at least 1 s.
+    """Return the `Nats-TTL` of a restored value: the remaining time, at least 1 s.
 
-    Raises Conflict when the value would have expired by now: restoring it would extend it.
+    Raises Conflict if the value would have expired by now: restoring it would extend its life.
     """
     if ttl is None or ttl == "never":
         return ttl
     try:
-        ttl_s = ttl_s_of(ttl)
+        ttl_s = parse_ttl_s(ttl)
     except ValueError as error:
         raise Conflict(
             f"the previous value has a Nats-TTL that is not a duration: {ttl!r}"
         ) from error
-    left_s = ttl_s - max(0, now_us - stored_at_us) / 1e6
-    if left_s <= 0:
+    remaining_s = ttl_s - max(0, now_us - stored_at_us) / 1e6
+    if remaining_s <= 0:
         raise Conflict(f"the previous value had a Nats-TTL of {ttl} and would have expired by now")
-    return f"{max(1, math.ceil(left_s))}s"
+    return f"{max(1, math.ceil(remaining_s))}s"

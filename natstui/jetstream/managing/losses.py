@@ -1,4 +1,4 @@
-"""What a change would delete for good, counted on the server before it is done."""
+"""Counts on the server what a change would delete for good, before it is done."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from typing import Any, NamedTuple
 
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.storing import ask_api, consumer_filters, effects_of
+from natstui.jetstream.connection.storing import (
+    consumer_filters,
+    describe_side_effects,
+    request_api,
+)
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, Config
-from natstui.model.assets.defaults import normal_stream
+from natstui.model.assets.defaults import normalize_stream
 from natstui.model.assets.fields import is_on, number_at, text_at
-from natstui.model.assets.limits_loss import CONSUMED, LimitedStream, Publishing
+from natstui.model.assets.limits_loss import ACK_RETENTIONS, LimitedStream, Publishing
 from natstui.model.assets.loss import (
-    NONE_NEEDED,
+    NONE_NEEDED_TEXT,
     NOTHING,
     Loss,
     StoredMessages,
@@ -41,24 +45,24 @@ from natstui.model.servers.versions import (
     KEEPS_WITHOUT_INTEREST,
     is_in,
 )
-from natstui.units import are, bytes_text, counted
+from natstui.units import bytes_text, counted, is_or_are
 
-_MOST_SUBJECTS = 50_000
-_MOST_READ_MSGS, _READ_AT_ONCE_MSGS = 2_000, 50
+_MAX_SUBJECTS = 50_000
+_MAX_READ_MSGS, _READ_AT_ONCE_MSGS = 2_000, 50
 """Limits of messages that are read for a count."""
 
 
-TELLS_GROWTH = ("delete_stream", "delete_consumer", "edit_consumer")
-"""Actions that say that what is published until the confirmation is removed, also without any."""
+GROWTH_SHOWN_ACTIONS = ("delete_stream", "delete_consumer", "edit_consumer")
+"""Actions whose confirmation shows that messages published meanwhile are removed too."""
 
 
-async def loss_of(client: Client, change: Change, asset: Asset) -> Loss:
+async def count_loss(client: Client, change: Change, asset: Asset) -> Loss:
     """Return what a change of an existing stream or consumer deletes for good.
 
     Raises the request errors; a count that the user may not read is unknown, never 0.
     """
     arguments: Config = json.loads(change.body_json)
-    loss = await _loss_now(client, change, asset, arguments)
+    loss = await _count_current_loss(client, change, asset, arguments)
     # A purge is limited to what was counted, where none of the newest are to be kept.
     is_bounded = change.action == "purge_stream" and not arguments.get("keep")
     if is_bounded or change.action == "delete_message" or loss.most_msgs == 0:
@@ -66,42 +70,44 @@ async def loss_of(client: Client, change: Change, asset: Asset) -> Loss:
     return replace(loss, grows=True)
 
 
-async def _loss_now(client: Client, change: Change, asset: Asset, arguments: Config) -> Loss:
+async def _count_current_loss(
+    client: Client, change: Change, asset: Asset, arguments: Config
+) -> Loss:
     match change.action:
         case "edit_stream":
-            stored = await _held(client, change.stream, asset, arguments)
+            stored = await _read_stored(client, change.stream, asset, arguments)
             edit_loss = stream_edit_loss(asset.config, arguments, stored)
             return edit_loss + await connections_loss(client, arguments, asset)
         case "edit_consumer":
             edit_loss = consumer_edit_loss(
-                asset.config, arguments, *await _wanted(client, change, asset),
+                asset.config, arguments, *await _count_needed(client, change, asset),
                 number_at(asset.info, "num_ack_pending"),
             )  # fmt: skip
             edit_loss += await _delivery_loss(client, arguments, asset.config)
             return edit_loss + await _added_filter_loss(client, change, asset, arguments)
         case "delete_stream":
-            left = await _left_upstreams_loss(client, _upstreams_of(asset.config))
-            return _all_of_it(asset) + left
+            removed_loss = await _removed_upstreams_loss(client, _list_upstreams(asset.config))
+            return _stream_deletion_loss(asset) + removed_loss
         case "purge_stream":
-            held_msgs, count, sure = await _purged(client, change.stream, arguments)
-            stored = StoredMessages(held_msgs, asset.info["state"]["bytes"])
+            stored_msgs, count, sure = await _count_purged(client, change.stream, arguments)
+            stored = StoredMessages(stored_msgs, asset.info["state"]["bytes"])
             return Loss((removed_messages_text(count, stored, sure),), count)
         case "delete_message":
-            return await _one_message(client, change.stream, arguments.get("seq"))
+            return await _message_loss(client, change.stream, arguments.get("seq"))
         case "delete_consumer":
-            return await _consumer(client, change, asset)
+            return await _consumer_deletion_loss(client, change, asset)
         case "remove_peer_stream":
             peer = str(arguments.get("peer") or "")
-            copy_loss = _copy_of_it(change.stream, asset, peer)
-            return copy_loss + await _consumers_only_on(client, change.stream, asset, peer)
+            copy_loss = _replica_loss(change.stream, asset, peer)
+            return copy_loss + await _sole_consumers_loss(client, change.stream, asset, peer)
         case "reset_consumer":
-            return await _reset(client, change, asset, arguments)
+            return await _reset_loss(client, change, asset, arguments)
         case _:
             return Loss()
 
 
-async def loss_of_new(client: Client, change: Change) -> Loss:
-    """Return what a new stream or consumer takes from others; raises the request errors."""
+async def count_loss_of_new(client: Client, change: Change) -> Loss:
+    """Return what a new stream or consumer removes from others; raises the request errors."""
     config: Config = json.loads(change.body_json)
     match change.action:
         case "create_stream":
@@ -113,33 +119,37 @@ async def loss_of_new(client: Client, change: Change) -> Loss:
 
 
 async def connections_loss(client: Client, config: Config, asset: Asset | None = None) -> Loss:
-    """Return what new sources, a new mirror or republishing of a stream change elsewhere, and
-    what sources remove from it.
+    """Return what the sources, mirror or republishing of a configuration delete.
 
+    New ones may delete messages in other streams, and remove messages of the stream itself.
     `asset` is the stream before an edit. Raises the request errors.
     """
     before = {} if asset is None else asset.config
     loss = NOTHING
-    for upstream in _new_upstreams(config, before):
+    for upstream in _added_upstreams(config, before):
         loss += await _upstream_loss(client, upstream, config, asset)
-    loss += await _left_upstreams_loss(client, _new_upstreams(before, config))
+    loss += await _removed_upstreams_loss(client, _added_upstreams(before, config))
     if asset is not None and _may_have_refused(asset, config):
-        new_upstreams = _new_upstreams(config, before)
-        for upstream in _upstreams_of(config):
+        new_upstreams = _added_upstreams(config, before)
+        for upstream in _list_upstreams(config):
             if upstream not in new_upstreams:
                 loss += await _resumed_loss(client, upstream, config, asset)
     source, destination = (text_at(config, f"republish.{key}") for key in ("src", "dest"))
     if destination and config.get("republish") != before.get("republish"):
         subject = stored_filter(source or ">", source or ">", destination)
-        loss += await _sent_to(client, "each message that it republishes", subject)
+        loss += await _side_effects_loss(client, "each message that it republishes", subject)
     return loss
 
 
 def _may_have_refused(asset: Asset, config: Config) -> bool:
-    """Return whether a stream may have refused messages of its sources that it accepts once it
-    is edited.
+    """Return whether a stream may have refused messages of its sources that it accepts after an
+    edit.
     """
-    before, after, state = normal_stream(asset.config), normal_stream(config), asset.info["state"]
+    before, after, state = (
+        normalize_stream(asset.config),
+        normalize_stream(config),
+        asset.info["state"],
+    )
     max_msgs, max_size_bytes = number_at(before, "max_msgs"), number_at(before, "max_msg_size")
     per_subject = number_at(before, "max_msgs_per_subject")
     is_full = text_at(before, "discard") == "new" and (
@@ -148,11 +158,11 @@ def _may_have_refused(asset: Asset, config: Config) -> bool:
         or number_at(before, "max_bytes") > 0
         or (per_subject > 0 and is_on(before, "discard_new_per_subject"))
     )
-    changed = [key for key in _ACCEPTING if before.get(key) != after.get(key)]
+    changed = [key for key in _ACCEPTANCE_FIELDS if before.get(key) != after.get(key)]
     return bool(is_full and changed) or (max_size_bytes > 0 and "max_msg_size" in changed)
 
 
-_ACCEPTING = (
+_ACCEPTANCE_FIELDS = (
     "discard", "discard_new_per_subject", "max_msgs", "max_bytes", "max_msg_size",
     "max_msgs_per_subject",
 )  # fmt: skip
@@ -160,7 +170,7 @@ _ACCEPTING = (
 
 
 async def _resumed_loss(client: Client, upstream: Config, config: Config, asset: Asset) -> Loss:
-    """Return what is removed when a stream accepts what it could not copy of a source before."""
+    """Return what is removed if an edited stream accepts messages of a source that it refused."""
     name = str(upstream["name"])
     try:
         info = await _upstream_info(client, upstream)
@@ -169,9 +179,9 @@ async def _resumed_loss(client: Client, upstream: Config, config: Config, asset:
     except (PermissionDenied, RequestFailed):
         waiting_msgs, is_consumed = None, True
     else:
-        # How far it has copied is not known: its lag is that of the last message that came.
+        # How far it has copied is unknown: its lag is only that of the last copied message.
         waiting_msgs = int(info["state"]["messages"])
-        is_consumed = text_at(info["config"], "retention") in CONSUMED
+        is_consumed = text_at(info["config"], "retention") in ACK_RETENTIONS
     if waiting_msgs == 0:
         return NOTHING
     limited_stream = LimitedStream(config, asset.info["state"], {}, has_all_subjects=False)
@@ -192,23 +202,23 @@ async def _resumed_loss(client: Client, upstream: Config, config: Config, asset:
 
 
 async def _upstream_info(client: Client, upstream: Config, body: Config | None = None) -> Config:
-    """Request the STREAM.INFO of a source or mirror; raises the request errors."""
+    """Return the STREAM.INFO of a source or mirror; raises the request errors."""
     name, prefix = str(upstream["name"]), text_at(upstream, "external.api")
     if prefix:
-        return await ask_api(client, prefix, f"STREAM.INFO.{name}", body or {})
-    return await _info(client, name, body)
+        return await request_api(client, prefix, f"STREAM.INFO.{name}", body or {})
+    return await _read_info(client, name, body)
 
 
 async def _delivery_loss(client: Client, config: Config, before: Config | None = None) -> Loss:
-    """Return what the messages that a push consumer delivers change; raises the request errors."""
+    """Return the side effects of the deliveries of a push consumer; raises the request errors."""
     subject = text_at(config, "deliver_subject")
     if not subject or subject == text_at(before or {}, "deliver_subject"):
         return NOTHING
-    return await _sent_to(client, "each message that it delivers", subject)
+    return await _side_effects_loss(client, "each message that it delivers", subject)
 
 
-async def _sent_to(client: Client, messages_text: str, subject: str) -> Loss:
-    effects = await effects_of(client, [subject])
+async def _side_effects_loss(client: Client, messages_text: str, subject: str) -> Loss:
+    effects = await describe_side_effects(client, [subject])
     return Loss((f"{messages_text}: {effects}",)) if effects else NOTHING
 
 
@@ -217,9 +227,8 @@ async def _upstream_loss(
 ) -> Loss:
     """Return what one new source or mirror of a stream removes.
 
-    A work queue deletes what is copied from it, unless one of its consumers waits for it. Roll-ups
-    remove messages of the stream, and so do its limits where it has some. Raises the request
-    errors.
+    A work queue deletes messages that are copied from it, unless one of its consumers needs them.
+    Roll-ups remove messages of the stream, and so do its limits. Raises the request errors.
     """
     name, subject_filter = str(upstream["name"]), str(upstream.get("filter_subject") or ">")
     prefix = text_at(upstream, "external.api")
@@ -230,23 +239,23 @@ async def _upstream_loss(
     except (PermissionDenied, RequestFailed) as error:
         if not prefix and not isinstance(error, PermissionDenied):
             raise
-        why = (
+        reason_text = (
             f"{name} cannot be read ({error})"
             if prefix
             else f"you have no permission to read {name}"
         )
-        text = f"{why}: if it is a work queue, it is emptied"
-        return Loss((text,), None) + _sourced_loss(name, None, None, config, asset)
+        text = f"{reason_text}: if it is a work queue, it is emptied"
+        return Loss((text,), None) + _new_source_loss(name, None, None, config, asset)
     page_msgs = sum((info["state"].get("subjects") or {}).values())
-    # More subjects than a page has are not all counted.
+    # If there are more subjects than a page has, not all are counted.
     added_msgs = info["state"]["messages"] if subject_filter == ">" else page_msgs
-    loss = _sourced_loss(name, info, added_msgs, config, asset)
+    loss = _new_source_loss(name, info, added_msgs, config, asset)
     retention = text_at(info["config"], "retention")
     if consumer := text_at(upstream, "consumer.name"):
         return loss + await _consumed_loss(client, name, consumer, prefix, retention)
     if retention != "workqueue":
         return loss
-    # Of another system, consumers are not listed: its messages may be moved.
+    # Consumers of another system are not listed: its messages may be moved.
     filters = [] if prefix else await consumer_filters(client, name)
     if any(contains(consumer_filter, subject_filter) for consumer_filter in filters):
         return loss
@@ -256,11 +265,11 @@ async def _upstream_loss(
 async def _consumed_loss(
     client: Client, stream: str, consumer: str, prefix: str, retention: str
 ) -> Loss:
-    """Return what goes when another stream copies by an existing consumer, which acks for it."""
+    """Return what is removed if another stream copies by an existing consumer, which then acks."""
     verb = f"CONSUMER.INFO.{stream}.{consumer}"
     try:
         if prefix:
-            info = await ask_api(client, prefix, verb, {})
+            info = await request_api(client, prefix, verb, {})
         else:
             info = json.loads(await client.request(verb))
     except NotFound:
@@ -273,23 +282,23 @@ async def _consumed_loss(
         lines.append(f"{consumer} of {stream} is in use: others do not get what is copied by it")
     if retention != "limits":
         moved_msgs = number_at(info, "num_pending") + number_at(info, "num_ack_pending")
-        moved = f"what waits for {consumer} from now on is"
+        moved_text_start = f"what waits for {consumer} from now on is"
         if moved_msgs:
             text = counted(f"{moved_msgs:,}", "message")
-            moved = f"up to {text} waiting for {consumer} {are(moved_msgs)}"
-        lines.append(f"{moved} moved out of {stream} for good")
+            moved_text_start = f"up to {text} waiting for {consumer} {is_or_are(moved_msgs)}"
+        lines.append(f"{moved_text_start} moved out of {stream} for good")
     return Loss(tuple(lines), moved_msgs, grows=True) if lines else NOTHING
 
 
-async def _left_upstreams_loss(client: Client, upstreams: list[Config]) -> Loss:
-    """Return what goes when a stream copies others no more; raises the request errors.
+async def _removed_upstreams_loss(client: Client, removed_upstreams: list[Config]) -> Loss:
+    """Return what is deleted if a stream no longer copies others; raises the request errors.
 
-    Interest retention deletes what only that copying still needs.
+    Interest retention deletes messages that only the copying still needs.
     """
     loss = NOTHING
-    for upstream in upstreams:
+    for upstream in removed_upstreams:
         if text_at(upstream, "consumer.name"):
-            # That consumer stays, and keeps them.
+            # The consumer stays, and keeps the messages.
             continue
         name, prefix = str(upstream["name"]), text_at(upstream, "external.api")
         try:
@@ -305,26 +314,26 @@ async def _left_upstreams_loss(client: Client, upstreams: list[Config]) -> Loss:
         waiting_msgs = info["state"]["messages"]
         if waiting_msgs and text_at(info["config"], "retention") == "interest":
             text = f"up to {counted(f'{waiting_msgs:,}', 'message')} of {name} that only this "
-            text += f"stream still copies {are(waiting_msgs)} removed for good"
-            # They are not of the changed stream, whose messages are counted again.
+            text += f"stream still copies {is_or_are(waiting_msgs)} removed for good"
+            # These are not messages of the changed stream, which are counted separately.
             loss += Loss((text,), grows=True)
     return loss
 
 
-def _sourced_loss(
+def _new_source_loss(
     name: str, info: Config | None, added_msgs: int | None, config: Config, asset: Asset | None
 ) -> Loss:
-    """Return how many messages of a stream go when another one becomes its source.
+    """Return how many messages of a stream are removed if another stream becomes its source.
 
-    `info` is the STREAM.INFO of that, None if unknown, as is `added_msgs`, its messages.
+    `info` is the STREAM.INFO of the source and `added_msgs` its messages; both None if unknown.
     """
-    held_msgs = 0 if asset is None else asset.info["state"]["messages"]
-    if asset is None or not held_msgs or added_msgs == 0:
+    stored_msgs = 0 if asset is None else asset.info["state"]["messages"]
+    if asset is None or not stored_msgs or added_msgs == 0:
         return NOTHING
     may_roll_up = info is None or is_on(info["config"], "allow_rollup_hdrs")
     if may_roll_up and is_on(config, "allow_rollup_hdrs"):
-        text = f"roll-ups of {name} remove up to {counted(f'{held_msgs:,}', 'message')} of it"
-        return Loss((text,), held_msgs)
+        text = f"roll-ups of {name} remove up to {counted(f'{stored_msgs:,}', 'message')} of it"
+        return Loss((text,), stored_msgs)
     stored_bytes = 0 if info is None else int(info["state"]["bytes"])
     limited_stream = LimitedStream(config, asset.info["state"], {}, has_all_subjects=False)
     removed_msgs = limited_stream.removed(Publishing(added_msgs, stored_bytes)).others_msgs
@@ -335,72 +344,76 @@ def _sourced_loss(
     return Loss((text,), removed_msgs)
 
 
-def moved_text(stream: str, most_msgs: int) -> str:
-    """Return that a copy of a work queue takes its messages."""
-    if not most_msgs:
+def moved_text(stream: str, max_msgs: int) -> str:
+    """Return a clause saying that copying from a work queue removes its messages."""
+    if not max_msgs:
         return f"what the work queue {stream} gets from now on is moved out of it for good"
-    text = f"up to {counted(f'{most_msgs:,}', 'message')} of the work queue {stream}"
-    return f"{text} {are(most_msgs)} moved out of it for good"
+    text = f"up to {counted(f'{max_msgs:,}', 'message')} of the work queue {stream}"
+    return f"{text} {is_or_are(max_msgs)} moved out of it for good"
 
 
-def upstreams(config: Config) -> set[tuple[str, str]]:
-    """Return the streams of this account that a stream copies: name and filter of each."""
+def local_upstreams(config: Config) -> set[tuple[str, str]]:
+    """Return name and filter of each stream of this account that a stream copies."""
     return {
         (str(upstream["name"]), str(upstream.get("filter_subject") or ">"))
-        for upstream in _upstreams_of(config)
+        for upstream in _list_upstreams(config)
         if not upstream.get("external")
     }
 
 
-def _upstreams_of(config: Config) -> list[Config]:
+def _list_upstreams(config: Config) -> list[Config]:
     """Return the mirror and the sources of a stream."""
     return [*filter(None, [config.get("mirror"), *(config.get("sources") or ())])]
 
 
-def _new_upstreams(config: Config, before: Config) -> list[Config]:
-    """Return those that a stream copied not before, or with another filter or other subjects: the
-    server reads them from their start.
+def _added_upstreams(config: Config, before: Config) -> list[Config]:
+    """Return the mirror and sources that are new or changed; the server copies these from their
+    start.
     """
-    known = {_identity_of(upstream) for upstream in _upstreams_of(before)}
-    return [upstream for upstream in _upstreams_of(config) if _identity_of(upstream) not in known]
+    keys_before = {_upstream_key(upstream) for upstream in _list_upstreams(before)}
+    return [
+        upstream
+        for upstream in _list_upstreams(config)
+        if _upstream_key(upstream) not in keys_before
+    ]
 
 
-def _identity_of(upstream: Config) -> str:
+def _upstream_key(upstream: Config) -> str:
     keys = ("name", "filter_subject", "subject_transforms", "external", "consumer")
     return json.dumps([upstream.get(key) or None for key in keys], sort_keys=True)
 
 
-def _all_of_it(asset: Asset) -> Loss:
+def _stream_deletion_loss(asset: Asset) -> Loss:
     state = asset.info["state"]
     stored = StoredMessages(state["messages"], state["bytes"])
-    lines = [removed_messages_text(stored.held_msgs, stored)]
+    lines = [removed_messages_text(stored.total_msgs, stored)]
     if state["consumer_count"]:
         lines.append(f"{counted(state['consumer_count'], 'consumer')} with it")
-    return Loss(tuple(lines), stored.held_msgs, grows=True)
+    return Loss(tuple(lines), stored.total_msgs, grows=True)
 
 
 def members_of(asset: Asset) -> list[str]:
-    """Return the servers with a replica of a stream, its leader first."""
+    """Return the servers with a replica of a stream, the leader first."""
     cluster = asset.info.get("cluster") or {}
     leader = cluster.get("leader")
     peers = [str(replica["name"]) for replica in cluster.get("replicas") or ()]
     return [*([str(leader)] if leader else []), *(peer for peer in peers if peer != leader)]
 
 
-class _Copy(NamedTuple):
-    """A replica of a stream, as its leader reports it."""
+class _ReplicaState(NamedTuple):
+    """The state of a stream's replica, as the leader reports it."""
 
     current: bool
     offline: bool
     active_ns: int | None
 
 
-def _replicas_of(asset: Asset) -> list[tuple[str, _Copy, int]]:
-    """Return the replicas of a stream beside its leader: server, state, and missing operations."""
+def _list_replicas(asset: Asset) -> list[tuple[str, _ReplicaState, int]]:
+    """Return server, state and lag of each replica of a stream, without the leader's."""
     return [
         (
             str(replica["name"]),
-            _Copy(
+            _ReplicaState(
                 replica.get("current") is True,
                 replica.get("offline") is True,
                 number_at(replica, "active"),
@@ -411,11 +424,11 @@ def _replicas_of(asset: Asset) -> list[tuple[str, _Copy, int]]:
     ]
 
 
-def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:
-    """Return the risk of removing one replica: no message is lost while others have it.
+def _replica_loss(stream: str, asset: Asset, peer: str) -> Loss:
+    """Return the risk of removing one replica; other replicas keep the messages.
 
-    Raises UsageError for a server without a replica, for the only replica, and for the only one
-    that answers.
+    Raises UsageError for a server without a replica, for the only replica, and if no other replica
+    is complete and reachable.
     """
     state, members = asset.info["state"], members_of(asset)
     if peer not in members:
@@ -426,9 +439,9 @@ def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:
             f"{peer} has the only copy of {stream}: all messages would be lost; scale it first, "
             "or move it"
         )
-    others = [(name, copy, lag) for name, copy, lag in _replicas_of(asset) if name != peer]
+    others = [(name, copy, lag) for name, copy, lag in _list_replicas(asset) if name != peer]
     silent_members = [name for name, copy, _ in others if is_away(copy)]
-    behind = [
+    incomplete_members = [
         f"{name} ({counted(f'{lag:,}', 'operation')} behind)" if lag else name
         for name, copy, lag in others
         if not is_away(copy) and not copy.current
@@ -437,54 +450,58 @@ def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:
     silent_text = f"{', '.join(silent_members)} {'has' if len(silent_members) == 1 else 'have'}"
     if not left_count:
         raise UsageError(
-            f"{peer} has the only copy of {stream} that answers: {silent_text} no contact to its "
+            f"{peer} has the only copy of {stream} that replies: {silent_text} no contact to its "
             "leader, and all messages would be lost; scale it first, or move it"
         )
-    if left_count == len(behind):
+    if left_count == len(incomplete_members):
         raise UsageError(
-            f"{peer} has the only whole copy of {stream} that answers: of the others, "
-            f"{', '.join(behind)} {are(len(behind))} not complete, and messages would be lost; "
-            "wait until one is"
+            f"{peer} has the only complete copy of {stream} that replies: of the others, "
+            f"{', '.join(incomplete_members)} {is_or_are(len(incomplete_members))} not "
+            "complete, and messages would be lost; wait until one is"
         )
     stored_text = f"{counted(state['messages'], 'message')}, {bytes_text(state['bytes'])}"
     lines = [f"the copy on {peer} ({stored_text}) is deleted"]
     if members[0] == peer:
         lines.append(f"{peer} leads it: publishers wait until another one does")
     lines.append(
-        f"until another server has copied all of it, there {are(left_count)} "
+        f"until another server has copied all of it, there {is_or_are(left_count)} "
         f"{counted(left_count, 'copy')}"
     )
     if silent_members:
         lines.append(f"{silent_text} no contact to its leader, and may not have all of it")
-    if behind:
-        lines.append(f"not complete: {', '.join(behind)}")
+    if incomplete_members:
+        lines.append(f"not complete: {', '.join(incomplete_members)}")
     return Loss(tuple(lines))
 
 
-async def _consumers_only_on(client: Client, stream: str, asset: Asset, peer: str) -> Loss:
-    """Return what is lost of consumers whose only replica is on a server."""
+async def _sole_consumers_loss(client: Client, stream: str, asset: Asset, peer: str) -> Loss:
+    """Return what is lost of consumers whose only replica is on the server `peer`."""
     if not number_at(asset.info, "state.consumer_count"):
         return NOTHING
     try:
-        rows = await _consumers(client, stream)
+        rows = await _read_consumers(client, stream)
     except PermissionDenied:
         return Loss((f"the delivery state of consumers that are only on {peer} is lost",))
-    alone = [
+    sole_consumers = [
         row
         for row in rows
         if text_at(row, "cluster.leader") == peer and not row["cluster"].get("replicas")
     ]
-    kept = ", ".join(str(row["name"]) for row in alone if text_at(row, "config.durable_name"))
-    deleted = ", ".join(
-        str(row["name"]) for row in alone if not text_at(row, "config.durable_name")
+    kept_names = ", ".join(
+        str(row["name"]) for row in sole_consumers if text_at(row, "config.durable_name")
     )
-    lines = [f"only on {peer}, so their delivery state is lost: {kept}"] if kept else []
-    lines += [f"only on {peer}, so they are deleted: {deleted}"] if deleted else []
+    deleted_names = ", ".join(
+        str(row["name"]) for row in sole_consumers if not text_at(row, "config.durable_name")
+    )
+    lines = (
+        [f"only on {peer}, so their delivery state is lost: {kept_names}"] if kept_names else []
+    )
+    lines += [f"only on {peer}, so they are deleted: {deleted_names}"] if deleted_names else []
     return Loss(tuple(lines))
 
 
-async def _one_message(client: Client, stream: str, seq: object) -> Loss:
-    """Return the loss of one message; raises NotFound if it does not exist."""
+async def _message_loss(client: Client, stream: str, seq: object) -> Loss:
+    """Return the loss of one deleted message; raises NotFound if it does not exist."""
     try:
         reply = json.loads(await client.request(f"STREAM.MSG.GET.{stream}", {"seq": seq}))
     except NotFound as error:
@@ -495,33 +512,33 @@ async def _one_message(client: Client, stream: str, seq: object) -> Loss:
     return Loss((f"1 message, {seq} of {subject}, is removed for good",), 1)
 
 
-def _forgotten(name: str, asset: Asset) -> str:
+def _lost_state_text(name: str, asset: Asset) -> str:
     info = asset.info
     waiting = f"{info['num_ack_pending']:,} waiting for an acknowledgement"
     return f"the delivery state of {name} is lost: {info['num_pending']:,} unprocessed, {waiting}"
 
 
-async def _reset(client: Client, change: Change, asset: Asset, arguments: Config) -> Loss:
-    """Return the loss of a reset: the delivery state, and the messages that it skips."""
-    lines = [_forgotten(change.consumer or "", asset)]
+async def _reset_loss(client: Client, change: Change, asset: Asset, arguments: Config) -> Loss:
+    """Return the loss of a consumer's reset: its delivery state, and messages that it skips."""
+    lines = [_lost_state_text(change.consumer or "", asset)]
     first_seq = number_at(asset.info, "ack_floor.stream_seq") + 1
     last_seq = number_at(arguments, "seq") - 1
     if last_seq < first_seq:
         return Loss(tuple(lines))
     text = f"sequences {first_seq:,} to {last_seq:,} of {change.stream} are not delivered"
     try:
-        stream = await _info(client, change.stream)
+        stream = await _read_info(client, change.stream)
     except PermissionDenied:
         return Loss((*lines, text))
     end_seq = number_at(stream, "state.last_seq")
     if last_seq > end_seq:
-        unborn_msgs = last_seq - max(end_seq, first_seq - 1)
-        text += f", {unborn_msgs:,} of them not stored yet: its last is {end_seq:,}"
+        unstored_msgs = last_seq - max(end_seq, first_seq - 1)
+        text += f", {unstored_msgs:,} of them not stored yet: its last is {end_seq:,}"
     lines.append(text)
     skipped_msgs = 0
     if text_at(stream, "config.retention") == "interest":
         skipped_msgs = max(0, min(last_seq, end_seq) - first_seq + 1)
-        _, needed_msgs = await _wanted(client, change, asset)
+        _, needed_msgs = await _count_needed(client, change, asset)
         skipped_msgs = min(needed_msgs, skipped_msgs)
     if skipped_msgs:
         lines.append(_only_needed_text(skipped_msgs))
@@ -530,30 +547,30 @@ async def _reset(client: Client, change: Change, asset: Asset, arguments: Config
 
 def _only_needed_text(max_msgs: int) -> str:
     if not max_msgs:
-        return NONE_NEEDED
+        return NONE_NEEDED_TEXT
     text = counted(f"{max_msgs:,}", "message")
-    return f"at most {text} that only it needs {are(max_msgs)} removed for good"
+    return f"at most {text} that only it needs {is_or_are(max_msgs)} removed for good"
 
 
-async def _consumer(client: Client, change: Change, asset: Asset) -> Loss:
-    owner, wanted_msgs = await _wanted(client, change, asset)
-    lines = [_forgotten(change.consumer or "", asset)]
+async def _consumer_deletion_loss(client: Client, change: Change, asset: Asset) -> Loss:
+    owner, needed_msgs = await _count_needed(client, change, asset)
+    lines = [_lost_state_text(change.consumer or "", asset)]
     if text_at(owner, "retention") != "interest":
         return Loss(tuple(lines))
-    return Loss((*lines, _only_needed_text(wanted_msgs)), wanted_msgs, grows=True)
+    return Loss((*lines, _only_needed_text(needed_msgs)), needed_msgs, grows=True)
 
 
-async def _wanted(client: Client, change: Change, asset: Asset) -> tuple[Config, int]:
-    """Return the stream's configuration, and how many of its messages go without a consumer.
+async def _count_needed(client: Client, change: Change, asset: Asset) -> tuple[Config, int]:
+    """Return the stream's configuration, and how many messages only the consumer may need.
 
-    Only interest retention removes what no consumer needs.
+    Only interest retention removes messages that no consumer needs.
     """
-    stream = await _info(client, change.stream)
+    stream = await _read_info(client, change.stream)
     config, state = stream["config"], stream["state"]
     if text_at(config, "retention") != "interest":
-        return config, _needed_msgs(asset.info, state)
+        return config, _max_kept_msgs(asset.info, state)
     try:
-        rows = await _consumers(client, change.stream)
+        rows = await _read_consumers(client, change.stream)
     except PermissionDenied:
         return config, number_at(state, "messages")
     others = [row for row in rows if row["name"] != change.consumer]
@@ -561,25 +578,26 @@ async def _wanted(client: Client, change: Change, asset: Asset) -> tuple[Config,
 
 
 def _removed_without(state: Config, consumers: list[Config], others: list[Config]) -> int:
-    """Return the maximum of messages that interest retention removes without some consumers.
+    """Return the maximum number of messages that interest retention removes without `consumers`.
 
-    What nobody waits for, as from before it had interest retention, may go with any consumer.
+    Messages that no consumer needs, for example from before the stream had interest retention, may
+    be removed with any consumer.
     """
-    needed_msgs = sum(_needed_msgs(consumer, state) for consumer in consumers)
+    needed_msgs = sum(_max_kept_msgs(consumer, state) for consumer in consumers)
     waiting_msgs = max(map(_waiting_msgs, others), default=0)
-    held_msgs = number_at(state, "messages")
-    return min(held_msgs, max(needed_msgs, held_msgs - waiting_msgs))
+    stored_msgs = number_at(state, "messages")
+    return min(stored_msgs, max(needed_msgs, stored_msgs - waiting_msgs))
 
 
 def _waiting_msgs(consumer: Config) -> int:
     return number_at(consumer, "num_pending") + number_at(consumer, "num_ack_pending")
 
 
-def _needed_msgs(consumer: Config, state: Config) -> int:
-    """Return the maximum of messages that a consumer keeps in a stream with interest retention.
+def _max_kept_msgs(consumer: Config, state: Config) -> int:
+    """Return the maximum number of messages that a consumer keeps in an interest stream.
 
-    Those that were dropped after max deliver stay as well, above its ack floor, also when that
-    limit was lifted since.
+    Messages above its ack floor that were dropped after max deliver count too, even if max deliver
+    was removed later.
     """
     pending_msgs = number_at(consumer, "num_pending")
     unacked_msgs = number_at(consumer, "num_ack_pending")
@@ -594,16 +612,16 @@ def _needed_msgs(consumer: Config, state: Config) -> int:
 async def _added_filter_loss(
     client: Client, change: Change, asset: Asset, arguments: Config
 ) -> Loss:
-    """Return what a consumer of a work queue does not deliver of the subjects that an edit adds.
+    """Return which messages a work queue's consumer skips of the subjects that an edit adds.
 
-    It goes on behind its last delivery; nobody else may have these subjects.
+    It continues after its last delivery, and no other consumer may have these subjects.
     """
     before, after = (filters_of(config) or (">",) for config in (asset.config, arguments))
     added = [text for text in after if not any(contains(wide, text) for wide in before)]
     delivered_seq = number_at(asset.info, "delivered.stream_seq")
     if not added or not delivered_seq:
         return NOTHING
-    owner = await _info(client, change.stream)
+    owner = await _read_info(client, change.stream)
     first_seq = number_at(owner, "state.first_seq")
     if text_at(owner, "config.retention") != "workqueue" or first_seq > delivered_seq:
         return NOTHING
@@ -611,27 +629,33 @@ async def _added_filter_loss(
     return Loss((f"{text}: it has delivered until there",))
 
 
-async def _held(
+async def _read_stored(
     client: Client, stream: str, asset: Asset, wanted_config: Config
 ) -> StoredMessages:
-    """Count what an edit could delete; requests only what depends on the edit."""
+    """Return the counts of messages that an edit could delete, requesting only the needed ones."""
     old, new, state = (
-        normal_stream(asset.config),
-        normal_stream(wanted_config),
+        normalize_stream(asset.config),
+        normalize_stream(wanted_config),
         asset.info["state"],
     )
-    older: int | None = 0
+    older_msgs: int | None = 0
     if lowers_max_age(old, new):
-        older = await _older(client, stream, asset.info, number_at(new, "max_age"))
-    excess = None
+        older_msgs = await _count_older(client, stream, asset.info, number_at(new, "max_age"))
+    excess_msgs = None
     if not lowers_msgs_per_subject(old, new):
-        excess = 0
-    elif state.get("num_subjects", 0) <= _MOST_SUBJECTS:
-        counts = (await _info(client, stream, {"subjects_filter": ">"}))["state"].get("subjects")
+        excess_msgs = 0
+    elif state.get("num_subjects", 0) <= _MAX_SUBJECTS:
+        counts = (await _read_info(client, stream, {"subjects_filter": ">"}))["state"].get(
+            "subjects"
+        )
         max_msgs = number_at(new, "max_msgs_per_subject")
-        excess = sum(max(0, count - max_msgs) for count in (counts or {}).values())
-    limits = wanted_config.get("consumer_limits") != asset.config.get("consumer_limits")
-    consumers = await _consumers(client, stream) if limits or becomes_interest(old, new) else []
+        excess_msgs = sum(max(0, count - max_msgs) for count in (counts or {}).values())
+    changes_limits = wanted_config.get("consumer_limits") != asset.config.get("consumer_limits")
+    consumers = (
+        await _read_consumers(client, stream)
+        if changes_limits or becomes_interest(old, new)
+        else []
+    )
     acked_msgs = (
         max(0, state["messages"] - max(map(_waiting_msgs, consumers), default=0))
         if becomes_interest(old, new)
@@ -641,39 +665,39 @@ async def _held(
     if not consumers and is_in(version, KEEPS_WITHOUT_INTEREST):
         acked_msgs = 0
     is_later = limits_subjects_first(old, new) and is_in(version, KEEPS_OVER_FIRST_SUBJECT_LIMIT)
-    unlimited = [row for row in consumers if not row["config"].get("inactive_threshold")]
+    unlimited_consumers = [row for row in consumers if not row["config"].get("inactive_threshold")]
     needed_msgs = 0
-    if unlimited and text_at(new, "retention") == "interest":
-        others = [row for row in consumers if row not in unlimited]
-        needed_msgs = _removed_without(state, unlimited, others)
-    gaps = bool(state.get("num_deleted"))
-    held_msgs, held_bytes = state["messages"], state["bytes"]
+    if unlimited_consumers and text_at(new, "retention") == "interest":
+        others = [row for row in consumers if row not in unlimited_consumers]
+        needed_msgs = _removed_without(state, unlimited_consumers, others)
+    has_gaps = bool(state.get("num_deleted"))
+    stored_msgs, stored_bytes = state["messages"], state["bytes"]
     expiring_msgs: int | None = 0
-    if held_msgs and allows_ttl_first(old, new):
-        expiring_msgs = await _expiring(client, stream, state)
+    if stored_msgs and allows_ttl_first(old, new):
+        expiring_msgs = await _count_expiring(client, stream, state)
     return StoredMessages(
-        held_msgs, held_bytes, older, gaps, excess, is_later, acked_msgs, len(unlimited),
-        needed_msgs, expiring_msgs,
+        stored_msgs, stored_bytes, older_msgs, has_gaps, excess_msgs, is_later, acked_msgs,
+        len(unlimited_consumers), needed_msgs, expiring_msgs,
     )  # fmt: skip
 
 
-async def _expiring(client: Client, stream: str, state: Config) -> int | None:
-    """Return how many messages have a TTL, which another stream brought; None if not counted."""
+async def _count_expiring(client: Client, stream: str, state: Config) -> int | None:
+    """Return how many messages have a TTL, copied from another stream; None if not counted."""
     first_seq, end_seq = state["first_seq"], state["last_seq"] + 1
-    if end_seq - first_seq > _MOST_READ_MSGS:
+    if end_seq - first_seq > _MAX_READ_MSGS:
         return None
     count = 0
     try:
         for start_seq in range(first_seq, end_seq, _READ_AT_ONCE_MSGS):
             seqs = range(start_seq, min(start_seq + _READ_AT_ONCE_MSGS, end_seq))
-            count += sum(await asyncio.gather(*(_expires(client, stream, seq) for seq in seqs)))
+            count += sum(await asyncio.gather(*(_has_ttl_at(client, stream, seq) for seq in seqs)))
     except PermissionDenied:
         return None
     return count
 
 
-async def _expires(client: Client, stream: str, seq: int) -> bool:
-    """Return whether a stream has a message of this sequence, with a TTL."""
+async def _has_ttl_at(client: Client, stream: str, seq: int) -> bool:
+    """Return whether a stream has a message with this sequence and a TTL."""
     try:
         reply = json.loads(await client.request(f"STREAM.MSG.GET.{stream}", {"seq": seq}))
     except NotFound:
@@ -681,11 +705,9 @@ async def _expires(client: Client, stream: str, seq: int) -> bool:
     return has_ttl(base64.b64decode(reply["message"].get("hdrs") or ""))
 
 
-async def _older(client: Client, stream: str, info: Config, max_age_ns: int) -> int | None:
-    """Return how many sequences are older than `max_age_ns`; None if the user may not read
-    them.
-    """
-    # By the server's clock, which expires them; servers before 2.10 do not tell it.
+async def _count_older(client: Client, stream: str, info: Config, max_age_ns: int) -> int | None:
+    """Return how many sequences are older than `max_age_ns`; None without permission."""
+    # By the server's clock, by which messages expire; servers before 2.10 do not send it.
     now_us = time_us(info["ts"]) if "ts" in info else time.time_ns() // 1000
     state, since_us = info["state"], now_us - max_age_ns // 1000
     low_seq, high_seq = state["first_seq"], state["last_seq"] + 1
@@ -703,7 +725,7 @@ async def _older(client: Client, stream: str, info: Config, max_age_ns: int) -> 
 
 
 async def _next_message(client: Client, stream: str, seq: int) -> Config | None:
-    """Return the first message from a sequence on; None without one."""
+    """Return the first message at or after a sequence; None without one."""
     try:
         body = {"seq": seq, "next_by_subj": ">"}
         message: Config = json.loads(await client.request(f"STREAM.MSG.GET.{stream}", body))[
@@ -714,25 +736,29 @@ async def _next_message(client: Client, stream: str, seq: int) -> Config | None:
     return message
 
 
-async def _consumers(client: Client, stream: str) -> list[dict[str, Any]]:
+async def _read_consumers(client: Client, stream: str) -> list[dict[str, Any]]:
     pages = [json.loads(page) async for page in client.pages(f"CONSUMER.LIST.{stream}")]
     return [row for page in pages for row in page.get("consumers") or ()]
 
 
-async def _info(client: Client, stream: str, body: Config | None = None) -> dict[str, Any]:
+async def _read_info(client: Client, stream: str, body: Config | None = None) -> dict[str, Any]:
     info: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{stream}", body))
     return info
 
 
-async def _purged(client: Client, stream: str, arguments: Config) -> tuple[int, int | None, str]:
-    """Return the number of messages, how many a purge deletes, and how sure that is."""
+async def _count_purged(
+    client: Client, stream: str, arguments: Config
+) -> tuple[int, int | None, str]:
+    """Return the number of messages, how many a purge deletes (None if unknown), and "at most " if
+    that is a maximum.
+    """
     subject = arguments.get("filter") or None
-    state = (await _info(client, stream))["state"]
+    state = (await _read_info(client, stream))["state"]
     stored_msgs = total = state["messages"]
     if subject is not None:
-        if state.get("num_subjects", 0) > _MOST_SUBJECTS:
+        if state.get("num_subjects", 0) > _MAX_SUBJECTS:
             return stored_msgs, None, ""
-        matching = await _info(client, stream, {"subjects_filter": subject})
+        matching = await _read_info(client, stream, {"subjects_filter": subject})
         total = sum((matching["state"].get("subjects") or {}).values())
     if arguments.get("keep"):
         return stored_msgs, max(0, total - int(arguments["keep"])), ""

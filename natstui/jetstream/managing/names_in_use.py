@@ -1,13 +1,11 @@
-"""Data on the server that a configuration is validated against: names, subjects, servers,
-templates.
-"""
+"""Reads the names, subjects, servers and templates that a configuration is checked against."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from natstui.config.template_files import templates
+from natstui.config.template_files import load_templates
 from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
@@ -19,34 +17,36 @@ from natstui.model.assets.stream_rules import stream_warnings
 
 
 async def read_names_in_use(client: Client, stream: str | None) -> NamesInUse:
-    """Request the account's streams, and the consumers of one; raises the request errors."""
+    """Return the account's streams, and the consumers of `stream`; raises the request errors."""
     pages = [json.loads(page) async for page in client.pages("STREAM.LIST")]
     rows = [row for page in pages for row in page.get("streams") or ()]
     streams = tuple(
         OtherStream(row["config"]["name"], tuple(row["config"].get("subjects") or ()))
         for row in rows
     )
-    consumers = await _consumers(client, stream) if stream else {}
-    servers_count = await _servers(client)
-    return NamesInUse(streams, servers_count, client.api_level, consumers, templates(), True)
+    consumers = await _read_filters(client, stream) if stream else {}
+    servers_count = await _count_servers(client)
+    return NamesInUse(streams, servers_count, client.api_level, consumers, load_templates(), True)
 
 
-async def warnings_of(
+async def find_warnings(
     client: Client, kind: AssetKind, stream: str, consumer: str | None, config: Config
 ) -> tuple[str, ...]:
-    """Return the warnings about a configuration before it is written to this server.
+    """Return the warnings about a configuration that is not written yet.
 
-    Data that the user may not read causes another warning, no error.
+    Without permission to read the other streams or consumers, that is a warning too.
     """
     try:
         in_use = await read_names_in_use(client, None)
         stream_exists = kind == "consumer" or stream in {
             stream_in_use.name for stream_in_use in in_use.streams
         }
-        filters = await _consumers(client, stream) if stream_exists else {}
+        filters = await _read_filters(client, stream) if stream_exists else {}
         if kind == "stream":
             filters_in_use = [
-                subject_filter for several in filters.values() for subject_filter in several
+                subject_filter
+                for consumer_filters in filters.values()
+                for subject_filter in consumer_filters
             ]
             return stream_warnings(config, in_use, filters_in_use)
         owner = json.loads(await client.request(f"STREAM.INFO.{stream}"))["config"]
@@ -55,24 +55,24 @@ async def warnings_of(
     return consumer_warnings(config, owner, {k: v for k, v in filters.items() if k != consumer})
 
 
-async def _consumers(client: Client, stream: str) -> dict[str, tuple[str, ...]]:
+async def _read_filters(client: Client, stream: str) -> dict[str, tuple[str, ...]]:
     filters_by_consumer: dict[str, tuple[str, ...]] = {}
     async for page in client.pages(f"CONSUMER.LIST.{stream}"):
         for row in json.loads(page).get("consumers") or ():
             config: dict[str, Any] = row["config"]
-            single = config.get("filter_subject")
-            filters = config.get("filter_subjects") or ([single] if single else [])
+            filter_subject = config.get("filter_subject")
+            filters = config.get("filter_subjects") or ([filter_subject] if filter_subject else [])
             filters_by_consumer[config.get("name") or row["name"]] = tuple(filters)
     return filters_by_consumer
 
 
-async def _servers(client: Client) -> int | None:
-    """Return how many servers can have replicas: those of our cluster."""
+async def _count_servers(client: Client) -> int | None:
+    """Return the number of servers of our cluster, which can have replicas; None if unknown."""
     info = client.nc.server_info
     if not info.get("cluster"):
         return 1
     try:
-        reply = await client.ask("$SYS.REQ.SERVER.PING.STATSZ", timeout_s=1.0)
+        reply = await client.request_subject("$SYS.REQ.SERVER.PING.STATSZ", timeout_s=1.0)
     except RequestFailed:
         return None
     if status_of(reply.headers):

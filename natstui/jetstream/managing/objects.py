@@ -1,4 +1,4 @@
-"""Objects in a store: put and delete; incomplete uploads are removed again."""
+"""Puts, links and deletes objects in object stores; incomplete uploads are removed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from nats.nuid import NUID
 
 from natstui.errors import (
     Conflict,
+    ConnectionLost,
     NatstuiError,
     NotFound,
     OutcomeUnknown,
@@ -24,7 +25,6 @@ from natstui.errors import (
     ReplyUnreadable,
     RequestFailed,
     RequestTimedOut,
-    ServerGone,
     UsageError,
 )
 from natstui.jetstream.connection.client import Client
@@ -36,13 +36,13 @@ from natstui.jetstream.connection.writer import (
     JournalDraft,
     PartialOutcome,
     Writer,
-    with_state_now,
+    add_state_if_unknown,
 )
 from natstui.jetstream.managing.configure import (
     ChangeResult,
+    check_stream_after,
+    make_reread_error,
     read_asset,
-    unread_after,
-    with_stream_now,
 )
 from natstui.model.assets.buckets import (
     CHUNK_BYTES,
@@ -60,16 +60,16 @@ from natstui.model.records.messages import PubAck
 from natstui.units import bytes_text, counted
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
-_CHANGED = {10071, 10164}
+_WRONG_REVISION_CODES = {10071, 10164}
 T = TypeVar("T")
 _Info = dict[str, Any]
-NamesWithChunks = Callable[[Client, str, str], Awaitable[list[str]]]
-"""Returns the objects of a bucket that have the chunks of an id: those are never purged."""
+FindNamesWithChunks = Callable[[Client, str, str], Awaitable[list[str]]]
+"""Callback that returns the objects of a bucket with the chunks of an id, which must be kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """An object to put, or to delete."""
+    """An object to put, link or delete."""
 
     bucket: str
     name: str
@@ -79,15 +79,15 @@ class ObjectChange:
 
 @dataclass(frozen=True, slots=True)
 class ObjectLink:
-    """The target of a link."""
+    """The object to which a link leads."""
 
     bucket: str
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Present:
-    """The info of an object in a store."""
+class _StoredInfo:
+    """The stored info of an object, or its absence."""
 
     subject: str
     seq: int = 0
@@ -98,12 +98,12 @@ class _Present:
         return bool(self.info and (self.info.get("options") or {}).get("link"))
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         return self.info is not None and not self.info.get("deleted")
 
     @property
     def has_chunks(self) -> bool:
-        return self.is_there and not self.is_link
+        return self.exists and not self.is_link
 
 
 async def put_object(
@@ -111,19 +111,19 @@ async def put_object(
     object_change: ObjectChange,
     file: BinaryIO,
     progress: Callable[[int], None],
-    names_with_chunks: NamesWithChunks,
+    find_names_with_chunks: FindNamesWithChunks,
 ) -> ChangeResult:
-    """Store a file under a name; the previous object is deleted once the new one is complete.
+    """Store a file as an object; the previous object is deleted once the new one is complete.
 
-    Raises Conflict when somebody else stored one meanwhile: then nothing of this one stays.
+    Raises Conflict if another client changed the object meanwhile: then the upload is removed.
     """
-    store_found, present = await _open(writer, object_change)
-    loss = _loss(object_change, present, "is overwritten")
+    object_store, stored = await _read_writable(writer, object_change)
+    loss = _make_loss(object_change, stored, "is overwritten")
     size_bytes = _size_bytes(file)
     chunks_count = None if size_bytes is None else -(-size_bytes // CHUNK_BYTES) + 1
-    room_bytes = (size_bytes or 0) + (chunks_count or 0) * OVERHEAD_BYTES
-    info = store_found.info
-    if text := making_room_text(info["config"], info["state"], chunks_count, room_bytes):
+    needed_bytes = (size_bytes or 0) + (chunks_count or 0) * OVERHEAD_BYTES
+    info = object_store.info
+    if text := making_room_text(info["config"], info["state"], chunks_count, needed_bytes):
         loss += Loss((text,))
     nuid = NUID().next().decode()
     stopped, replaced_text = PartialOutcome(), ""
@@ -132,8 +132,8 @@ async def put_object(
         nonlocal stopped, replaced_text
         try:
             info = await _upload(writer.client, object_change, file, nuid, progress)
-            if lack := await _lack(writer, store_found, info):
-                raise Conflict(f"{lack}: {object_change.name} was not stored")
+            if missing_text := await _describe_missing_chunks(writer, object_store, info):
+                raise Conflict(f"{missing_text}: {object_change.name} was not stored")
         except asyncio.CancelledError:
             await _remove_upload(writer.client, object_change.bucket, nuid)
             stopped = PartialOutcome("failed", "it was stopped: what it had stored was removed")
@@ -142,44 +142,52 @@ async def put_object(
             await _remove_upload(writer.client, object_change.bucket, nuid, error)
             raise
         try:
-            await _to_the_end(_replace(writer, object_change, store_found, present, info))
+            await _run_uninterrupted(
+                _store_info(writer, object_change, object_store, stored, info)
+            )
         except RequestFailed as error:
             if error.err_code is None and not isinstance(error, PermissionDenied):
-                # The server may have stored it: then these are the chunks of the file.
+                # The server may have stored the info, which then needs the chunks.
                 raise
             await _remove_upload(writer.client, object_change.bucket, nuid, error)
-            if error.err_code in _CHANGED:
+            if error.err_code in _WRONG_REVISION_CODES:
                 text = (
                     f"{object_change.name} of {object_change.bucket} was changed meanwhile: "
                     "nothing was stored"
                 )
                 raise Conflict(text) from error
             raise
-        # What is removed after the first look, or by the limits of the store to make room.
-        if lack := await _to_the_end(_lack(writer, store_found, info)):
-            replaced_text = await _to_the_end(_replaced(writer, object_change, store_found, info))
+        # Chunks may have been removed since the first check, or by limits of the store.
+        if missing_text := await _run_uninterrupted(
+            _describe_missing_chunks(writer, object_store, info)
+        ):
+            replaced_text = await _run_uninterrupted(
+                _describe_replacement(writer, object_change, object_store, info)
+            )
             if not replaced_text:
-                raise Conflict(f"{object_change.name} was stored, but is not whole: {lack}")
+                raise Conflict(
+                    f"{object_change.name} was stored, but is not complete: {missing_text}"
+                )
         return info
 
-    draft = _draft("put_object", object_change, replace(store_found, loss=loss), present)
-    writing = writer.send(
+    draft = _make_draft("put_object", object_change, replace(object_store, loss=loss), stored)
+    send_work = writer.send(
         draft, (object_change.name, object_change.confirmed), work,
         lambda info: {key: info[key] for key in ("size", "chunks", "digest")},
         loss.text or None, lambda: stopped,
     )  # fmt: skip
-    info = await with_state_now(
-        writing, lambda: _state_now(writer, object_change, draft, nuid, present)
+    info = await add_state_if_unknown(
+        send_work, lambda: _describe_state(writer, object_change, draft, nuid, stored)
     )
     text = f"{object_change.name} stored in {object_change.bucket}, {bytes_text(info['size'])}"
-    result = ChangeResult(text, present.info, info, unfinished=replaced_text)
-    return await _to_the_end(
-        _without_chunks(writer.client, object_change, result, names_with_chunks)
+    result = ChangeResult(text, stored.info, info, unfinished=replaced_text)
+    return await _run_uninterrupted(
+        _delete_old_chunks(writer.client, object_change, result, find_names_with_chunks)
     )
 
 
-async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of work that a signal does not stop: it would be done half.
+async def _run_uninterrupted(work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of work that a signal must not stop halfway.
 
     Each of its requests has a timeout.
     """
@@ -195,9 +203,9 @@ async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _read(file: BinaryIO) -> bytes:
-    """Return the next chunk of a file to put, empty at its end; raises UsageError.
+    """Return the next chunk of a file, empty at its end; raises UsageError if it cannot be read.
 
-    It is read in a thread that nothing waits for: a pipe may stall forever.
+    It is read in a daemon thread: a pipe may stall forever.
     """
     loop = asyncio.get_running_loop()
     chunk: asyncio.Future[bytes] = loop.create_future()
@@ -231,11 +239,13 @@ async def _upload(
     nuid: str,
     progress: Callable[[int], None],
 ) -> dict[str, Any]:
-    """Store the chunks, and return the info of the object, which is not stored yet."""
+    """Store the chunks of a file; return the info of the object, which is not stored yet."""
     digest, size_bytes, count = hashlib.sha256(), 0, 0
     subject = chunk_subject(object_change.bucket, nuid)
     while chunk := await _read(file):
-        await _answered(store(client, subject, chunk, stream=f"{OBJECTS}{object_change.bucket}"))
+        await _wait_for_ack(
+            store(client, subject, chunk, stream=f"{OBJECTS}{object_change.bucket}")
+        )
         digest.update(chunk)
         size_bytes, count = size_bytes + len(chunk), count + 1
         progress(size_bytes)
@@ -252,8 +262,8 @@ async def _upload(
     }
 
 
-async def _lack(writer: Writer, asset: Asset, info: _Info) -> str:
-    """Return why an upload is not whole in its store, as a clause; empty if it is.
+async def _describe_missing_chunks(writer: Writer, asset: Asset, info: _Info) -> str:
+    """Return a clause with the reason why an upload is incomplete in its store; empty if complete.
 
     `asset` is the store at the start. Raises the request errors.
     """
@@ -273,7 +283,7 @@ async def _lack(writer: Writer, asset: Asset, info: _Info) -> str:
 
 
 def _size_bytes(file: BinaryIO) -> int | None:
-    """Return how much is left to read of a file; None for a pipe, and for what has no size."""
+    """Return the remaining bytes of a file; None for a pipe or a file without a size."""
     if not file.seekable():
         return None
     try:
@@ -288,12 +298,12 @@ def _size_bytes(file: BinaryIO) -> int | None:
 async def _remove_upload(
     client: Client, bucket: str, nuid: str, failure: NatstuiError | None = None
 ) -> None:
-    """Delete the chunks of a file that was not stored; raises RequestFailed if that fails.
+    """Delete the chunks of an upload that was not completed; raises RequestFailed on failure.
 
-    `failure` is why it was not stored, None if a signal stopped it.
+    `failure` is the error of the upload, None if a signal stopped it.
     """
     try:
-        await _purge(client, bucket, nuid)
+        await _purge_chunks(client, bucket, nuid)
     except NotFound:
         return  # they were deleted with their store
     except NatstuiError as error:
@@ -306,9 +316,9 @@ async def _remove_upload(
 async def _left_text(
     client: Client, bucket: str, nuid: str, error: NatstuiError, *, is_final: bool
 ) -> str:
-    """Return a clause about the chunks of a file that was not stored, and why they stay.
+    """Return a clause about chunks that could not be deleted.
 
-    `is_final`: the server refused them, so that none is on its way.
+    With `is_final` the server has refused a chunk, so that none is in flight.
     """
     try:
         _, count = await _read_chunks(client, bucket, nuid)
@@ -323,7 +333,7 @@ async def _left_text(
 
 
 async def _read_chunks(client: Client, bucket: str, nuid: str) -> tuple[int, int]:
-    """Return when a store was created, in µs, and how many chunks of an id it has.
+    """Return the creation time (UTC µs) of a store, and its number of chunks of an id.
 
     Raises the request errors.
     """
@@ -335,12 +345,12 @@ async def _read_chunks(client: Client, bucket: str, nuid: str) -> tuple[int, int
     return time_us(reply["created"]), count
 
 
-async def _answered(storing: Coroutine[Any, Any, PubAck]) -> None:
-    """Wait for the ack, also when it is stopped meanwhile.
+async def _wait_for_ack(store_work: Coroutine[Any, Any, PubAck]) -> None:
+    """Wait for the ack of a chunk, even if cancelled meanwhile.
 
-    A chunk that is stored after the others were removed again would stay forever.
+    Otherwise a chunk that is stored after the others were deleted would stay forever.
     """
-    task = asyncio.create_task(storing)
+    task = asyncio.create_task(store_work)
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -349,19 +359,19 @@ async def _answered(storing: Coroutine[Any, Any, PubAck]) -> None:
         raise
 
 
-async def _replace(
-    writer: Writer, object_change: ObjectChange, asset: Asset, present: _Present, info: _Info
+async def _store_info(
+    writer: Writer, object_change: ObjectChange, asset: Asset, stored: _StoredInfo, info: _Info
 ) -> None:
-    """Store the new info of an object; where no reply says whether it is stored, read it.
+    """Store the new info of an object; without a reply, read whether it is stored.
 
     Raises the request errors.
     """
-    headers = {ROLLUP: "sub", _EXPECTED: str(present.seq)}
+    headers = {ROLLUP: "sub", _EXPECTED: str(stored.seq)}
     content, stream = json.dumps(info).encode(), f"{OBJECTS}{object_change.bucket}"
     try:
-        ack = await store(writer.client, present.subject, content, headers, stream)
-        await check_kept(writer.client, asset.config, ack.stored_seq, present.subject)
-    except (RequestTimedOut, ServerGone, ReplyUnreadable, OutcomeUnknown):
+        ack = await store(writer.client, stored.subject, content, headers, stream)
+        await check_kept(writer.client, asset.config, ack.stored_seq, stored.subject)
+    except (RequestTimedOut, ConnectionLost, ReplyUnreadable, OutcomeUnknown):
         if not await _is_stored(writer, object_change, asset, info):
             raise
 
@@ -369,47 +379,51 @@ async def _replace(
 async def _is_stored(
     writer: Writer, object_change: ObjectChange, asset: Asset, info: _Info
 ) -> bool:
-    """Return whether an object has this info now, in the same store; False if it is unknown."""
+    """Return whether an object has this info now, in the same store; False if unknown."""
     try:
-        asset_now, now = await _found(writer, object_change)
+        current_store, current = await _read_object(writer, object_change)
     except NatstuiError:
         return False
-    return asset_now.created_at_us == asset.created_at_us and now.info == info
+    return current_store.created_at_us == asset.created_at_us and current.info == info
 
 
-async def _replaced(writer: Writer, object_change: ObjectChange, asset: Asset, info: _Info) -> str:
-    """Return that another client has replaced or deleted an object with this info; empty if not.
+async def _describe_replacement(
+    writer: Writer, object_change: ObjectChange, asset: Asset, info: _Info
+) -> str:
+    """Return a text if another client has replaced or deleted an object with this info; or empty.
 
-    `asset` is its store at the start. Raises the request errors.
+    `asset` is the store at the start. Raises the request errors.
     """
     try:
-        asset_now, now = await _found(writer, object_change)
+        current_store, current = await _read_object(writer, object_change)
     except NotFound:
         return ""
-    if asset_now.created_at_us != asset.created_at_us or now.info is None:
+    if current_store.created_at_us != asset.created_at_us or current.info is None:
         return ""
-    if now.is_there and now.info.get("nuid") == info["nuid"]:
+    if current.exists and current.info.get("nuid") == info["nuid"]:
         return ""
-    verb = "replaced" if now.is_there else "deleted"
+    verb = "replaced" if current.exists else "deleted"
     return f"{object_change.name} was stored, and another client has {verb} it at once"
 
 
 async def delete_object(
-    writer: Writer, object_change: ObjectChange, names_with_chunks: NamesWithChunks
+    writer: Writer, object_change: ObjectChange, find_names_with_chunks: FindNamesWithChunks
 ) -> ChangeResult:
-    """Delete an object; raises NotFound when there is none."""
-    store_found, present = await _open(writer, object_change)
-    if not present.is_there or present.info is None:
+    """Delete an object; raises NotFound if it does not exist."""
+    object_store, stored = await _read_writable(writer, object_change)
+    if not stored.exists or stored.info is None:
         raise NotFound(f"{object_change.bucket} has no object {object_change.name}")
-    loss = _loss(object_change, present, "is removed for good")
-    deleted_info = {**present.info, "deleted": True, "size": 0, "chunks": 0, "digest": ""}
+    loss = _make_loss(object_change, stored, "is removed for good")
+    deleted_info = {**stored.info, "deleted": True, "size": 0, "chunks": 0, "digest": ""}
 
     async def work() -> dict[str, Any]:
-        await _to_the_end(_replace(writer, object_change, store_found, present, deleted_info))
+        await _run_uninterrupted(
+            _store_info(writer, object_change, object_store, stored, deleted_info)
+        )
         return deleted_info
 
-    draft = _draft("delete_object", object_change, replace(store_found, loss=loss), present)
-    writing = writer.send(
+    draft = _make_draft("delete_object", object_change, replace(object_store, loss=loss), stored)
+    send_work = writer.send(
         draft,
         (object_change.name, object_change.confirmed),
         work,
@@ -417,14 +431,18 @@ async def delete_object(
         loss.text,
     )
     nuid = deleted_info.get("nuid")
-    await with_state_now(writing, lambda: _state_now(writer, object_change, draft, nuid, present))
+    await add_state_if_unknown(
+        send_work, lambda: _describe_state(writer, object_change, draft, nuid, stored)
+    )
     result = ChangeResult(
-        f"{object_change.name} of {object_change.bucket} deleted", present.info, None
+        f"{object_change.name} of {object_change.bucket} deleted", stored.info, None
     )
-    result = await _to_the_end(
-        _without_chunks(writer.client, object_change, result, names_with_chunks)
+    result = await _run_uninterrupted(
+        _delete_old_chunks(writer.client, object_change, result, find_names_with_chunks)
     )
-    return await with_stream_now(writer, "object store", object_change.bucket, store_found, result)
+    return await check_stream_after(
+        writer, "object store", object_change.bucket, object_store, result
+    )
 
 
 async def link_object(
@@ -432,17 +450,17 @@ async def link_object(
 ) -> ChangeResult:
     """Create a link to an object.
 
-    Raises NotFound when there is no such object, and UsageError where the name is used, or the
-    target is a link: other clients do not follow a link of a link.
+    Raises NotFound if there is no such object, and UsageError if the name is in use, or the target
+    is a link: other clients do not follow a link to a link.
     """
-    store_found, present = await _open(writer, object_change)
-    _, aim = await _found(writer, ObjectChange(target.bucket, target.name))
-    if not aim.is_there:
+    object_store, stored = await _read_writable(writer, object_change)
+    _, target_object = await _read_object(writer, ObjectChange(target.bucket, target.name))
+    if not target_object.exists:
         raise NotFound(f"{target.bucket} has no object {target.name}")
-    if aim.is_link:
+    if target_object.is_link:
         raise UsageError(f"{target.name} of {target.bucket} is a link itself: link to its file")
-    if present.is_there:
-        kind_text = "a link" if present.is_link else "a file"
+    if stored.exists:
+        kind_text = "a link" if stored.is_link else "a file"
         raise UsageError(
             f"{object_change.name} of {object_change.bucket} is {kind_text} already: "
             "delete it first"
@@ -454,86 +472,86 @@ async def link_object(
     }  # fmt: skip
 
     async def work() -> dict[str, Any]:
-        await _to_the_end(_replace(writer, object_change, store_found, present, info))
+        await _run_uninterrupted(_store_info(writer, object_change, object_store, stored, info))
         return info
 
-    draft = _draft("link_object", object_change, store_found, present)
-    writing = writer.send(
+    draft = _make_draft("link_object", object_change, object_store, stored)
+    send_work = writer.send(
         draft, (object_change.name, object_change.confirmed), work, lambda _: {"link": link}
     )
-    await with_state_now(
-        writing, lambda: _state_now(writer, object_change, draft, info["nuid"], present)
+    await add_state_if_unknown(
+        send_work, lambda: _describe_state(writer, object_change, draft, info["nuid"], stored)
     )
     text = (
         f"{object_change.name} of {object_change.bucket} now links to {target.name} of "
         f"{target.bucket}"
     )
     try:
-        _, aim_now = await _found(writer, ObjectChange(target.bucket, target.name))
-    except (RequestFailed, ServerGone) as error:
-        raise unread_after(text, error) from error
+        _, target_after = await _read_object(writer, ObjectChange(target.bucket, target.name))
+    except (RequestFailed, ConnectionLost) as error:
+        raise make_reread_error(text, error) from error
     missing = (
         f"{target.bucket} has no object {target.name} any more: somebody deleted it meanwhile"
     )
-    return ChangeResult(text, None, info, unfinished="" if aim_now.is_there else missing)
+    return ChangeResult(text, None, info, unfinished="" if target_after.exists else missing)
 
 
-async def _state_now(
+async def _describe_state(
     writer: Writer,
     object_change: ObjectChange,
     draft: JournalDraft,
     nuid: object,
-    present: _Present,
+    stored: _StoredInfo,
 ) -> str:
-    """Return the current state of an object whose change got no reply, as the end of a sentence.
+    """Return a clause with the current state of an object after a change without a reply.
 
-    `nuid` is the id in its info after the change, `present` is what it was before. Raises the
-    request errors.
+    `nuid` is the id in its info after the change, `stored` the state before. Raises the request
+    errors.
     """
-    store_now, now = await _found(writer, object_change)
+    current_store, current = await _read_object(writer, object_change)
     name = f"{object_change.name} of {object_change.bucket}"
-    if draft.found is not None and draft.found.created_at_us != store_now.created_at_us:
+    if draft.target is not None and draft.target.created_at_us != current_store.created_at_us:
         store_name = f"object store {object_change.bucket}"
         return f"{store_name} is another one: it was created in the meantime"
-    if now.seq == draft.revision:
-        return f"{name} is as it was before" if now.is_there else f"{name} does not exist"
-    if now.info is None or now.info.get("nuid") != nuid:
+    if current.seq == draft.revision:
+        return f"{name} is as it was before" if current.exists else f"{name} does not exist"
+    if current.info is None or current.info.get("nuid") != nuid:
         return f"{name} was changed otherwise"
-    stay = ", and the chunks of what it was before stay" if present.has_chunks else ""
-    return f"{name} {'is stored' if now.is_there else 'is deleted'}{stay}"
+    unfinished_text = ", and the chunks of what it was before stay" if stored.has_chunks else ""
+    return f"{name} {'is stored' if current.exists else 'is deleted'}{unfinished_text}"
 
 
 def _now_text() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _draft(
-    action: Any, object_change: ObjectChange, asset: Asset, present: _Present
+def _make_draft(
+    action: Any, object_change: ObjectChange, asset: Asset, stored: _StoredInfo
 ) -> JournalDraft:
     journalled = {"description": object_change.description} if object_change.description else {}
     stream = f"{OBJECTS}{object_change.bucket}"
     return JournalDraft(
-        action, stream, object_change.name, journalled, found=asset, revision=present.seq
+        action, stream, object_change.name, journalled, target=asset, revision=stored.seq
     )
 
 
-def _loss(object_change: ObjectChange, present: _Present, object_text: str) -> Loss:
-    if not present.is_there or present.info is None:
+def _make_loss(object_change: ObjectChange, stored: _StoredInfo, object_text: str) -> Loss:
+    if not stored.exists or stored.info is None:
         return Loss()
-    size = bytes_text(int(present.info.get("size") or 0))
+    size = bytes_text(int(stored.info.get("size") or 0))
     return Loss((f"{object_change.name}, {size}, {object_text}",))
 
 
-async def _open(writer: Writer, object_change: ObjectChange) -> tuple[Asset, _Present]:
-    """Return what `_found` returns; raises RequestFailed for a store that takes no change."""
-    asset, present = await _found(writer, object_change)
+async def _read_writable(writer: Writer, object_change: ObjectChange) -> tuple[Asset, _StoredInfo]:
+    """Return what `_read_object` returns; raises RequestFailed for a sealed store."""
+    asset, stored = await _read_object(writer, object_change)
     if is_on(asset.config, "sealed"):
         raise RequestFailed(f"object store {object_change.bucket} is sealed: nothing can change")
-    return asset, present
+    return asset, stored
 
 
-async def _found(writer: Writer, object_change: ObjectChange) -> tuple[Asset, _Present]:
-    """Return the store, and the info of the name in it; raises NotFound without a store."""
+async def _read_object(writer: Writer, object_change: ObjectChange) -> tuple[Asset, _StoredInfo]:
+    """Return an object store and the info of an object in it; raises NotFound without a store."""
     stream = f"{OBJECTS}{object_change.bucket}"
     try:
         asset = await read_asset(writer, "stream", stream)
@@ -545,7 +563,7 @@ async def _found(writer: Writer, object_change: ObjectChange) -> tuple[Asset, _P
     try:
         last = await read_object_info(writer.client, object_change.bucket, object_change.name)
     except NotFound:
-        return asset, _Present(subject=info_subject(object_change.bucket, object_change.name))
+        return asset, _StoredInfo(subject=info_subject(object_change.bucket, object_change.name))
     try:
         info = json.loads(last.content)
     except (ValueError, RecursionError):
@@ -554,45 +572,45 @@ async def _found(writer: Writer, object_change: ObjectChange) -> tuple[Asset, _P
         raise RequestFailed(
             f"the metadata of {object_change.name} in {object_change.bucket} cannot be read"
         )
-    return asset, _Present(last.subject, last.seq, info)
+    return asset, _StoredInfo(last.subject, last.seq, info)
 
 
 def _is_size(value: object) -> bool:
     return value is None or (isinstance(value, int) and 0 <= value < 2**63)
 
 
-async def _without_chunks(
+async def _delete_old_chunks(
     client: Client,
     object_change: ObjectChange,
     result: ChangeResult,
-    names_with_chunks: NamesWithChunks,
+    find_names_with_chunks: FindNamesWithChunks,
 ) -> ChangeResult:
-    """Delete the chunks of the replaced object; if they stay, the change is unfinished."""
+    """Delete the chunks of the replaced object; if that fails, the result is unfinished."""
     before = result.before
     if before is None or before.get("deleted") or not before.get("nuid"):
         return result
-    already = f"{result.unfinished}; " if result.unfinished else ""
+    prefix = f"{result.unfinished}; " if result.unfinished else ""
     nuid = str(before["nuid"])
     try:
-        # A rename that was interrupted leaves two names for the same chunks.
-        if names := await names_with_chunks(client, object_change.bucket, nuid):
+        # An interrupted rename leaves two names with the same chunks.
+        if names := await find_names_with_chunks(client, object_change.bucket, nuid):
             raise RequestFailed(f"{names[0]} has them too")
-        await _purge(client, object_change.bucket, nuid)
+        await _purge_chunks(client, object_change.bucket, nuid)
     except NotFound:
         return result  # they were deleted with their store
     except NatstuiError as error:
-        stay = (
-            f"{already}the chunks of what {object_change.name} was before stay in "
+        unfinished_text = (
+            f"{prefix}the chunks of what {object_change.name} was before stay in "
             f"{object_change.bucket}: {error}"
         )
-        return replace(result, unfinished=stay)
+        return replace(result, unfinished=unfinished_text)
     return result
 
 
-async def _purge(client: Client, bucket: str, nuid: str) -> None:
+async def _purge_chunks(client: Client, bucket: str, nuid: str) -> None:
     """Delete the chunks of an unreferenced object; raises RequestFailed.
 
-    Its id may come from another client's info: as a wildcard it would delete every object.
+    The id may come from another client's info: a wildcard would delete every object.
     """
     if not is_token(nuid):
         raise RequestFailed(

@@ -1,4 +1,4 @@
-"""Replicas of a stream: removing one, and waiting for new ones."""
+"""Removes a replica of a stream, and waits until the replicas are complete."""
 
 from __future__ import annotations
 
@@ -13,77 +13,78 @@ from natstui.jetstream.connection.writer import Asset, Request, Writer
 from natstui.jetstream.managing.configure import (
     ChangeResult,
     read_asset,
+    read_target_with_loss,
     recreated_text,
-    target_with_loss,
 )
 from natstui.jetstream.managing.losses import members_of
 from natstui.model.records.managing import Change
 
-SETTLES_WITHIN_S = 30.0
-_LOOKED_AGAIN_S = 0.2
+REPLICAS_TIMEOUT_S = 30.0
+_CHECK_INTERVAL_S = 0.2
 
 
 async def remove_peer_stream(writer: Writer, change: Change) -> ChangeResult:
-    """Remove the replica on the server `peer`; wait until another one is complete, or a timeout.
+    """Remove the replica on the server `peer`, and wait up to 30 s for a complete new one.
 
-    Raises UsageError for a server without a replica and for the only replica, Refused and the
-    request errors; the server refuses it without another server.
+    Raises UsageError for a server without a replica and for the only replica, ActionRefused and
+    the request errors; the server refuses it without another server.
     """
     peer = str(json.loads(change.body_json).get("peer") or "")
-    target = await target_with_loss(writer, change)
+    target = await read_target_with_loss(writer, change)
     count = len(members_of(target))
     verb = f"STREAM.PEER.REMOVE.{change.stream}"
     await writer.write(change, Request(verb, {"peer": peer}, {"peer": peer}, target))
     result = ChangeResult(f"{change.stream}: {peer} has no copy any more", None, None)
-    return await settled(
+    return await wait_for_replicas(
         writer,
         change.stream,
         target.created_at_us,
-        lambda now: peer not in now and len(now) >= count,
+        lambda current_servers: peer not in current_servers and len(current_servers) >= count,
         result,
     )
 
 
-async def settled(
+async def wait_for_replicas(
     writer: Writer,
     stream: str,
     created_at_us: int | None,
-    holds: Callable[[list[str]], bool],
+    is_placed: Callable[[list[str]], bool],
     result: ChangeResult,
 ) -> ChangeResult:
     """Wait until the replicas are on the right servers and complete; return the result with their
-    state.
+    servers.
 
-    Missing or incomplete replicas after a timeout make the change unfinished, and so does another
-    stream of that name than the one created at `created_at_us`.
+    `is_placed` returns whether servers are the right ones. The result is unfinished if replicas
+    are missing or incomplete after 30 s, or the stream was not created at `created_at_us`.
     """
-    end = monotonic() + SETTLES_WITHIN_S
+    end = monotonic() + REPLICAS_TIMEOUT_S
     while True:
         try:
             asset = await read_asset(writer, "stream", stream)
         except (RequestTimedOut, JetStreamUnavailable):
-            # While another one is elected nobody answers.
+            # During the election of a leader, no server replies.
             asset = None
         if asset is not None and asset.created_at_us != created_at_us:
             return replace(result, unfinished=recreated_text("stream", stream))
-        if asset is not None and holds(members_of(asset)) and not _changes(asset):
+        if asset is not None and is_placed(members_of(asset)) and not _is_changing(asset):
             servers_text = f"it is current on {', '.join(sorted(members_of(asset)))}"
             return replace(result, text=f"{result.text}; {servers_text}")
         if monotonic() > end:
-            problem = f"it was not complete within {SETTLES_WITHIN_S:g} s: {_unsettled(asset)}"
+            problem = (
+                f"it was not complete within {REPLICAS_TIMEOUT_S:g} s: "
+                f"{_describe_incomplete(asset)}"
+            )
             return replace(result, unfinished=problem)
-        await asyncio.sleep(_LOOKED_AGAIN_S)
+        await asyncio.sleep(_CHECK_INTERVAL_S)
 
 
-def _changes(asset: Asset) -> bool:
-    """Return whether replicas are still being created or removed; servers before 2.15
-    report less.
-    """
-    return bool((asset.info.get("cluster") or {}).get("desired") or _behind(asset))
+def _is_changing(asset: Asset) -> bool:
+    """Return whether replicas are being created or removed, or are incomplete."""
+    return bool((asset.info.get("cluster") or {}).get("desired") or _find_incomplete(asset))
 
 
-def _behind(asset: Asset) -> list[str]:
-    """Return the servers whose replica is not complete yet."""
+def _find_incomplete(asset: Asset) -> list[str]:
+    """Return the servers whose replica is incomplete."""
     replicas = (asset.info.get("cluster") or {}).get("replicas") or ()
     return [
         str(replica["name"])
@@ -92,9 +93,11 @@ def _behind(asset: Asset) -> list[str]:
     ]
 
 
-def _unsettled(asset: Asset | None) -> str:
+def _describe_incomplete(asset: Asset | None) -> str:
     if asset is None:
         return "no server has reported yet where its replicas are"
     servers_text = ", ".join(sorted(members_of(asset))) or "no server with a known name"
-    late = ", ".join(_behind(asset))
-    return f"it is on {servers_text} so far" + (f", not whole on {late}" if late else "")
+    incomplete_text = ", ".join(_find_incomplete(asset))
+    return f"it is on {servers_text} so far" + (
+        f", not complete on {incomplete_text}" if incomplete_text else ""
+    )

@@ -1,7 +1,7 @@
-"""Restores a stream from a backup: never over an existing one, and compared afterwards.
+"""Restores streams from backups, never over an existing one, and compares both afterwards.
 
-The server shows a stream while it is still being restored, and keeps the part of an interrupted
-restore. Until it was compared, it therefore has `MARK` in its metadata.
+The server lists a stream while it is being restored, and keeps the part of an interrupted restore.
+So a stream that was not compared yet has `RESTORE_MARK` in its metadata.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from typing import TypeVar
 from natstui.errors import (
     BackupError,
     Conflict,
+    ConnectionLost,
     NatstuiError,
     NotFound,
     OutcomeUnknown,
     PermissionDenied,
     RequestFailed,
     RequestTimedOut,
-    ServerGone,
     UsageError,
 )
-from natstui.files import open_plain
+from natstui.files import open_regular_file
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import NEVER, server_us, time_us
 from natstui.jetstream.connection.writer import Config, JournalDraft, PartialOutcome, Writer
 from natstui.jetstream.managing.backup_folder import (
     DATA_FILE,
-    MARK,
+    RESTORE_MARK,
     Backup,
-    is_account,
+    find_stream_folders,
+    is_account_backup,
     read_backup,
     removed_text,
-    streams_of,
-    unfinished_restore,
+    unfinished_restore_text,
 )
 from natstui.jetstream.managing.configure import recreated_text
-from natstui.jetstream.managing.losses import connections_loss, moved_text, upstreams
-from natstui.jetstream.managing.snapshot import Pace, Progress, give, to_its_end
+from natstui.jetstream.managing.losses import connections_loss, local_upstreams, moved_text
+from natstui.jetstream.managing.snapshot import Pace, Progress, finish_uninterrupted, send_snapshot
 from natstui.model.assets.fields import number_at, without_server_metadata
 from natstui.model.assets.loss import has_ttl
 from natstui.model.assets.subjects import overlap
@@ -54,26 +54,26 @@ from natstui.units import bytes_text, counted, duration_text, moment_text
 _CONSUMERS_S = 20.0
 _TTL_SAMPLE_MSGS = 10_000
 _TTLS_AT_ONCE = 100
-_SETTLED_S = 2.0
-_LOOK_AGAIN_S = 0.2
+_STABLE_S = 2.0
+_CHECK_INTERVAL_S = 0.2
 RECONNECTED_S = 30.0
-"""How long to wait for a connection that was lost, and for a stream that elects a leader."""
+"""Time to wait for a lost connection, and for a stream that elects a leader."""
 _EXPIRED_S = 20.0
-"""How long to wait for the server to remove messages over max age."""
-_TAKEN = {10058, 10065, 10130}
+"""Time to wait until the server has removed messages over max age."""
+_NAME_IN_USE_CODES = {10058, 10065, 10130}
 """Error codes: the name, or one of the subjects, is in use."""
 _OTHER_NAME = "stream names do not match"
-"""Error text of servers before 2.15 for another name."""
+"""Error text of servers before 2.15 if a stream is restored under another name."""
 _BUCKETS = {"KV_": "key-value bucket", "OBJ_": "object store"}
-_REMOVED = "the part restored until then was removed"
+_REMOVED_TEXT = "the part restored until then was removed"
 T = TypeVar("T")
-OnRestored = Callable[[str, int, int], None]
-"""Called with the stream, the bytes sent so far and those of its backup."""
+OnRestoreProgress = Callable[[str, int, int], None]
+"""Callback with the stream, the bytes sent so far and the bytes of its backup."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreRequest:
-    """A stream to restore, with its changes."""
+    """A stream to restore, with changes of its name, replicas and subjects."""
 
     backup: Backup
     name: str
@@ -86,7 +86,7 @@ class RestoreRequest:
     def config(self) -> Config:
         """Return the configuration to restore; raises UsageError for an invalid one."""
         config = {**without_server_metadata(self.backup.config), "name": self.name}
-        kind = self._bucket
+        kind = self._bucket_kind
         if kind and (self.name != self.backup.stream or self.subjects):
             raise UsageError(
                 f"{self.backup.stream} is a {kind}: its name is in the subject of every "
@@ -98,12 +98,13 @@ class RestoreRequest:
             config["subjects"] = list(self.subjects)
         return config
 
-    def beside(self, config: Config) -> str:
-        """Return the command that restores it beside a stream of its name; empty for a bucket.
+    def command_under_other_name(self, config: Config) -> str:
+        """Return a text with the command that restores the stream under another name; empty for a
+        bucket.
 
-        `config` is the configuration of that stream. No two streams have the same subject.
+        `config` is the configuration of the existing stream, whose subjects cannot be used again.
         """
-        if self._bucket:
+        if self._bucket_kind:
             return ""
         folder = shlex.quote(str(self.backup.folder))
         subjects, their_subjects = self.config.get("subjects") or (), config.get("subjects") or ()
@@ -113,14 +114,14 @@ class RestoreRequest:
         return f"natstui stream restore {folder} --as NAME{flag} restores it {text}"
 
     @property
-    def _bucket(self) -> str | None:
+    def _bucket_kind(self) -> str | None:
         starts = _BUCKETS.items()
-        return next((word for start, word in starts if self.backup.stream.startswith(start)), None)
+        return next((kind for start, kind in starts if self.backup.stream.startswith(start)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredStream:
-    """A restored stream, compared with its backup."""
+    """A restored stream, and its comparison with the backup."""
 
     name: str
     state: Config
@@ -128,29 +129,31 @@ class RestoredStream:
     remarks: tuple[str, ...] = ()
     """Acceptable differences from the backup."""
     is_same: bool = True
-    """Whether its messages are those of the backup."""
+    """Whether the stream has exactly the messages of the backup."""
 
 
 def restored_text(stream: RestoredStream) -> str:
-    """Return the content of a restored stream, without its remarks."""
+    """Return a text with the comparison and state of a restored stream, without its remarks."""
     comparison = "the same as in its backup" if stream.is_same else "not the same as in its backup"
     return f"{stream.name} restored, {comparison}: {state_text(stream.state)}"
 
 
-async def refuse_present(client: Client, restore_request: RestoreRequest) -> None:
-    """Raise Conflict when a stream of that name exists."""
+async def check_not_existing(client: Client, restore_request: RestoreRequest) -> None:
+    """Raise Conflict if a stream with the name of a request exists."""
     name = restore_request.name
-    config = await _present_config(client, name)
+    config = await _read_config(client, name)
     if config is None:
         return
-    if unfinished_text := unfinished_restore(config):
+    if unfinished_text := unfinished_restore_text(config):
         raise Conflict(f"stream {name} was {unfinished_text}; natstui stream rm {name} removes it")
     refused = f"stream {name} exists already and is not overwritten"
-    raise Conflict(": ".join(filter(None, (refused, restore_request.beside(config)))))
+    raise Conflict(
+        ": ".join(filter(None, (refused, restore_request.command_under_other_name(config))))
+    )
 
 
-async def _present_config(client: Client, name: str) -> Config | None:
-    """Return the configuration of the stream of that name; None when there is none."""
+async def _read_config(client: Client, name: str) -> Config | None:
+    """Return the configuration of a stream; None if it does not exist."""
     try:
         config: Config = json.loads(await client.request(f"STREAM.INFO.{name}"))["config"]
     except NotFound:
@@ -158,26 +161,26 @@ async def _present_config(client: Client, name: str) -> Config | None:
     return config
 
 
-def _mark_of(config: Config) -> str | None:
-    """Return when the restore began that has not ended; None for a stream as every other."""
-    mark: str | None = (config.get("metadata") or {}).get(MARK)
+def _read_mark(config: Config) -> str | None:
+    """Return when the unfinished restore of a stream began; None for any other stream."""
+    mark: str | None = (config.get("metadata") or {}).get(RESTORE_MARK)
     return mark
 
 
-_LIFTED = ("max_consumers", "max_msg_size")
-"""Limits that a stream may be above, if they were lowered later; a restore may not."""
+_LIFTED_LIMITS = ("max_consumers", "max_msg_size")
+"""Limits that a stream may exceed if they were lowered later; a restore may not exceed them."""
 
 
-def _marked(config: Config) -> Config:
-    """Return the configuration with the mark, and without the limits that a restore may be above.
+def _add_mark(config: Config) -> Config:
+    """Return a configuration with the mark, and without the limits that a restore may exceed.
 
-    What is sealed could not be changed again.
+    A sealed one is returned unchanged: the mark could not be removed again.
     """
     if config.get("sealed"):
         return config
     since = moment_text(time.time_ns() // 1000) + "Z"
-    metadata = {**(config.get("metadata") or {}), MARK: since}
-    return {**config, **dict.fromkeys(_LIFTED, -1), "metadata": metadata}
+    metadata = {**(config.get("metadata") or {}), RESTORE_MARK: since}
+    return {**config, **dict.fromkeys(_LIFTED_LIMITS, -1), "metadata": metadata}
 
 
 async def restore_stream(
@@ -189,14 +192,14 @@ async def restore_stream(
 ) -> None:
     """Create a stream from a backup, compare both, and add it to `restored_streams`.
 
-    Raises Conflict when there is one of that name, RequestFailed when the data is not complete:
-    then nothing stays on the server; and when it differs: then it stays, marked. A cancelled
-    restore leaves nothing, or all of it when all of it was there. Raises OutcomeUnknown with the
-    state on the server when no reply shows whether it was restored.
+    Raises Conflict if a stream of that name exists. Raises RequestFailed if the data is
+    incomplete, after removing the stream, and if the stream differs from its backup: then it
+    stays, with the mark. A cancelled restore removes the stream, unless all data was sent. Raises
+    OutcomeUnknown with the state on the server if no reply shows whether it was restored.
     """
     name, backup = restore_request.name, restore_request.backup
-    marked_config = _marked(restore_request.config)
-    await refuse_present(writer.client, restore_request)
+    marked_config = _add_mark(restore_request.config)
+    await check_not_existing(writer.client, restore_request)
     journalled = {
         "folder": str(backup.folder),
         "stream": backup.stream,
@@ -207,7 +210,7 @@ async def restore_stream(
     outcomes = [PartialOutcome()]
 
     async def work() -> Config:
-        return await _given(writer.client, backup, marked_config, pace, progress, outcomes)
+        return await _restore_data(writer.client, backup, marked_config, pace, progress, outcomes)
 
     draft = JournalDraft(
         "restore_stream", name, None, journalled, doubt="the server may still restore it"
@@ -219,49 +222,49 @@ async def restore_stream(
             lambda: outcomes[-1],
         )  # fmt: skip
     except OutcomeUnknown as error:
-        state_now = await _read_back(writer.client, name)
+        state_now = await _describe_state(writer.client, name)
         raise OutcomeUnknown(f"{error}; {state_now}") from error
-    doubt = f"{name} is restored, but was not compared with its backup to the end"
+    doubt_text = f"{name} is restored, but was not compared with its backup to the end"
     try:
-        finished = _finished(writer, restore_request, marked_config, restored_streams)
-        await to_its_end(finished, doubt)
-    except (RequestTimedOut, ServerGone) as error:
-        raise OutcomeUnknown(f"{doubt}: {error}; {_shown_by(name)}") from error
+        finished = _finish_restore(writer, restore_request, marked_config, restored_streams)
+        await finish_uninterrupted(finished, doubt_text)
+    except (RequestTimedOut, ConnectionLost) as error:
+        raise OutcomeUnknown(f"{doubt_text}: {error}; {_info_command_text(name)}") from error
 
 
-def _shown_by(name: str) -> str:
+def _info_command_text(name: str) -> str:
     return f"natstui stream info {shlex.quote(name)} shows what the server has"
 
 
-async def _again(work: Callable[[], Awaitable[T]], within_s: float | None = None) -> T:
-    """Return the result of work that is repeated after a lost connection.
+async def _retry(work: Callable[[], Awaitable[T]], within_s: float | None = None) -> T:
+    """Return the result of `work`, which is repeated after a lost connection or a timeout.
 
-    Raises what the work raises, RequestTimedOut and ServerGone only after `within_s`, which is
+    Raises what `work` raises; RequestTimedOut and ConnectionLost only after `within_s`, which is
     `RECONNECTED_S` by default.
     """
     until_s = time.monotonic() + (RECONNECTED_S if within_s is None else within_s)
     while True:
         try:
             return await work()
-        except (RequestTimedOut, ServerGone):
+        except (RequestTimedOut, ConnectionLost):
             if time.monotonic() >= until_s:
                 raise
-            await asyncio.sleep(_LOOK_AGAIN_S)
+            await asyncio.sleep(_CHECK_INTERVAL_S)
 
 
-async def _read_back(client: Client, name: str) -> str:
-    """Return the present state of a stream on the server, as the end of a sentence."""
+async def _describe_state(client: Client, name: str) -> str:
+    """Return a clause with the current state of a stream on the server."""
     try:
-        info = json.loads(await _again(lambda: client.request(f"STREAM.INFO.{name}")))
+        info = json.loads(await _retry(lambda: client.request(f"STREAM.INFO.{name}")))
     except NotFound:
         return f"read again, there is no stream {name}"
     except NatstuiError as error:
-        return f"and {name} cannot be read again now ({error}): {_shown_by(name)}"
-    mark_text = f", marked as {MARK}" if _mark_of(info["config"]) else ""
+        return f"and {name} cannot be read again now ({error}): {_info_command_text(name)}"
+    mark_text = f", marked as {RESTORE_MARK}" if _read_mark(info["config"]) else ""
     return f"read again, {name} is there: {state_text(info['state'])}{mark_text}"
 
 
-async def _finished(
+async def _finish_restore(
     writer: Writer,
     restore_request: RestoreRequest,
     marked_config: Config,
@@ -269,37 +272,39 @@ async def _finished(
 ) -> None:
     name = restore_request.name
     try:
-        restored_streams.append(await _compared(writer.client, restore_request, marked_config))
+        restored_streams.append(
+            await _compare_and_unmark(writer.client, restore_request, marked_config)
+        )
     except NotFound as error:
         raise Conflict(f"{name} was restored, but somebody deleted it meanwhile") from error
 
 
-async def _compared(
+async def _compare_and_unmark(
     client: Client, restore_request: RestoreRequest, marked_config: Config
 ) -> RestoredStream:
-    """Return the restored stream without its mark, compared with its backup.
+    """Compare a restored stream with its backup, remove its mark, and return it.
 
-    Raises Conflict when it is another stream or was changed meanwhile, NotFound without one, and
-    RequestFailed when it differs.
+    Raises Conflict if it is another stream or was changed meanwhile, NotFound if it does not
+    exist, and RequestFailed if it differs.
     """
     name = restore_request.name
-    created, count, remarks = await _again(
-        lambda: _checked(client, restore_request, marked_config)
+    created, count, remarks = await _retry(
+        lambda: _check_restored(client, restore_request, marked_config)
     )
-    if _mark_of(marked_config):
+    if _read_mark(marked_config):
         try:
-            await _again(lambda: _unmark(client, restore_request.config, created))
-        except (RequestTimedOut, ServerGone) as error:
+            await _retry(lambda: _unmark(client, restore_request.config, created))
+        except (RequestTimedOut, ConnectionLost) as error:
             raise OutcomeUnknown(
-                f"{name} is restored as it was, but no reply shows that its mark {MARK} was "
-                f"removed: {error}; {await _read_back(client, name)}"
+                f"{name} is restored as it was, but no reply shows that its mark "
+                f"{RESTORE_MARK} was removed: {error}; {await _describe_state(client, name)}"
             ) from error
-    # The server expires messages of a restored stream only now, and what it has then is reported.
-    info = await _again(lambda: _unexpired_info(client, name))
+    # The server expires messages of a restored stream only now: the state after that counts.
+    info = await _retry(lambda: _unexpired_info(client, name))
     _check_same(name, is_same=info["created"] == created)
     state = info["state"]
-    may_have_ttls = await _again(lambda: _may_have_ttls(client, restore_request.backup, info))
-    problems, differences = differences_of(
+    may_have_ttls = await _retry(lambda: _may_have_ttls(client, restore_request.backup, info))
+    problems, differences = find_differences(
         restore_request.backup, state, server_us(info), may_have_ttls=may_have_ttls
     )
     if problems:
@@ -315,18 +320,18 @@ async def _compared(
     return RestoredStream(name, state, count, all_remarks, has_same_messages)
 
 
-def _is_used(config: Config, was: Config, state: Config) -> bool:
-    """Return whether its own use may have removed messages of a stream that was complete.
+def _is_used(config: Config, backup_state: Config, state: Config) -> bool:
+    """Return whether clients of a complete stream may have removed messages.
 
-    Its consumers delete what they ack, and a new message with a roll-up those before it.
+    Consumers remove messages that they ack, and a new message with a roll-up removes others.
     """
     if config.get("retention", "limits") != "limits":
         return True
-    newer = number_at(state, "last_seq") - number_at(was, "last_seq")
-    return newer > 0 and bool(config.get("allow_rollup_hdrs"))
+    newer_count = number_at(state, "last_seq") - number_at(backup_state, "last_seq")
+    return newer_count > 0 and bool(config.get("allow_rollup_hdrs"))
 
 
-async def _given(
+async def _restore_data(
     client: Client,
     backup: Backup,
     marked_config: Config,
@@ -334,22 +339,23 @@ async def _given(
     progress: Progress,
     outcomes: list[PartialOutcome],
 ) -> Config:
-    """Restore a stream and return its configuration.
+    """Send the data of a backup; return the reply, with the stream's configuration.
 
-    Cancelled, it removes what it has restored, and adds to `outcomes` what is there then.
+    After an error or a cancellation it removes the incomplete stream; after a cancellation it also
+    adds the result to `outcomes`.
     """
     try:
-        with open_plain(backup.folder / DATA_FILE) as file:
-            return await give(client, marked_config, backup.state, file, pace, progress)
+        with open_regular_file(backup.folder / DATA_FILE) as file:
+            return await send_snapshot(client, marked_config, backup.state, file, pace, progress)
     except OutcomeUnknown:
-        raise  # all of it was sent: what the server makes of it is complete
+        raise  # all data was sent: the server restores the stream completely
     except (NatstuiError, asyncio.CancelledError) as error:
-        if isinstance(error, RequestFailed) and error.err_code in _TAKEN:
-            raise  # somebody made one meanwhile, and that one is not ours
+        if isinstance(error, RequestFailed) and error.err_code in _NAME_IN_USE_CODES:
+            raise  # somebody created a stream of that name meanwhile
         is_cancelled = isinstance(error, asyncio.CancelledError)
         within_s = 0.0 if is_cancelled else RECONNECTED_S
-        removal_text = await _removed(client, marked_config, backup, within_s)
-        if is_cancelled and removal_text not in ("", _REMOVED):
+        removal_text = await _remove_remains(client, marked_config, backup, within_s)
+        if is_cancelled and removal_text not in ("", _REMOVED_TEXT):
             raise RequestFailed(removal_text) from error
         absence_text = f"read again, there is no stream {marked_config['name']}"
         if is_cancelled:
@@ -359,7 +365,7 @@ async def _given(
                     f"it was stopped: {removal_text or absence_text}",
                 )
             )
-        if isinstance(error, ServerGone) and not removal_text:
+        if isinstance(error, ConnectionLost) and not removal_text:
             removal_text = absence_text
         reason = str(error)
         if _OTHER_NAME in reason:
@@ -372,41 +378,41 @@ async def _given(
         raise
 
 
-async def _removed(
+async def _remove_remains(
     client: Client, marked_config: Config, backup: Backup, within_s: float = 0.0
 ) -> str:
-    """Delete the remains of a restore, and return that as text; empty without any.
+    """Delete an incompletely restored stream; return a text about that, empty if there is none.
 
-    Waits `within_s` for a lost connection. Raises Conflict where more was stored in it than the
-    backup has: that stays.
+    Waits `within_s` for a lost connection. Raises Conflict if clients have published to the
+    stream: then it is complete, and stays.
     """
-    name, mark = marked_config["name"], _mark_of(marked_config)
+    name, mark = marked_config["name"], _read_mark(marked_config)
     try:
-        info = json.loads(await _again(lambda: client.request(f"STREAM.INFO.{name}"), within_s))
+        info = json.loads(await _retry(lambda: client.request(f"STREAM.INFO.{name}"), within_s))
         if mark is None:
             return f"a stream {name} is on the server, and may be incomplete"
-        if _mark_of(info["config"]) != mark:
+        if _read_mark(info["config"]) != mark:
             return f"somebody else created the stream {name} that is on the server: it stays"
         newer_count = number_at(info["state"], "last_seq") - number_at(backup.state, "last_seq")
         if newer_count > 0:
-            # The server has all of it, and clients publish to it.
+            # The stream is complete, and clients publish to it.
             raise Conflict(
-                f"{name} is restored and stays on the server, marked as {MARK}: meanwhile "
+                f"{name} is restored and stays on the server, marked as {RESTORE_MARK}: meanwhile "
                 f"clients published {counted(newer_count, 'message')} to it"
             )
-        await _again(lambda: client.request(f"STREAM.DELETE.{name}"), within_s)
+        await _retry(lambda: client.request(f"STREAM.DELETE.{name}"), within_s)
     except NotFound:
         return ""
     except Conflict:
         raise
     except NatstuiError as error:
         part_text = f"a part of {name} may be on the server and could not be removed ({error})"
-        return f"{part_text}: {_shown_by(name)}"
-    return _REMOVED
+        return f"{part_text}: {_info_command_text(name)}"
+    return _REMOVED_TEXT
 
 
 def _check_same(name: str, *, is_same: bool) -> None:
-    """Raise Conflict unless the stream of that name is the restored one."""
+    """Raise Conflict if the stream of that name is not the restored one."""
     if not is_same:
         raise Conflict(
             f"{name} was restored, but the stream that has the name now is "
@@ -415,25 +421,30 @@ def _check_same(name: str, *, is_same: bool) -> None:
 
 
 async def _unmark(client: Client, config: Config, created: str) -> None:
-    """Remove the mark of the restored stream, and set its limits; raises Conflict where it is
-    another one.
+    """Remove the mark of a restored stream, and set its limits; raises Conflict if it is another
+    stream.
     """
     name = config["name"]
     info = json.loads(await client.request(f"STREAM.INFO.{name}"))
     _check_same(name, is_same=info["created"] == created)
     current_config = info["config"]
     metadata = {
-        key: text for key, text in (current_config.get("metadata") or {}).items() if key != MARK
+        key: text
+        for key, text in (current_config.get("metadata") or {}).items()
+        if key != RESTORE_MARK
     }
-    limits = {key: config.get(key, -1) for key in _LIFTED if number_at(current_config, key) == -1}
+    limits = {
+        key: config.get(key, -1) for key in _LIFTED_LIMITS if number_at(current_config, key) == -1
+    }
     unmarked_config = {**current_config, **limits, "metadata": metadata}
     try:
         reply = json.loads(await client.request(f"STREAM.UPDATE.{name}", unmarked_config))
-    except (RequestTimedOut, ServerGone, NotFound):
+    except (RequestTimedOut, ConnectionLost, NotFound):
         raise
     except NatstuiError as error:
         raise RequestFailed(
-            f"{name} is restored as it was, but its mark {MARK} could not be removed ({error})"
+            f"{name} is restored as it was, but its mark {RESTORE_MARK} could not be "
+            f"removed ({error})"
         ) from error
     if reply["created"] != created:
         raise Conflict(
@@ -442,23 +453,23 @@ async def _unmark(client: Client, config: Config, created: str) -> None:
         )
 
 
-async def _checked(
+async def _check_restored(
     client: Client, restore_request: RestoreRequest, marked_config: Config
 ) -> tuple[str, int | None, list[str]]:
-    """Return when a restored stream was created, how many consumers it has, and remarks.
+    """Return the creation time, number of consumers and remarks of a restored stream.
 
-    None where consumers may not be listed. Raises RequestFailed when it differs from its backup,
-    Conflict when it is another stream.
+    The number is None without permission to list consumers. Raises RequestFailed if the stream
+    differs from its backup, Conflict if it is another stream.
     """
     backup = restore_request.backup
     try:
-        names: Sequence[str] | None = await _consumers(client, restore_request)
+        names: Sequence[str] | None = await _read_consumer_names(client, restore_request)
     except PermissionDenied:
         names = None
-    info = await _info(client, restore_request.name)
-    is_same = _mark_of(info["config"]) == _mark_of(marked_config)
+    info = await _read_info(client, restore_request.name)
+    is_same = _read_mark(info["config"]) == _read_mark(marked_config)
     _check_same(restore_request.name, is_same=is_same)
-    problems, _ = differences_of(
+    problems, _ = find_differences(
         backup, info["state"], server_us(info),
         may_have_ttls=await _may_have_ttls(client, backup, info),
     )  # fmt: skip
@@ -474,18 +485,18 @@ async def _checked(
     if problems:
         raise RequestFailed(
             f"{restore_request.name} is restored, but differs from its backup: "
-            f"{'; '.join(problems)}; it is "
-            f"still marked as {MARK}, and natstui stream rm {restore_request.name} removes it"
+            f"{'; '.join(problems)}; it is still marked as {RESTORE_MARK}, and "
+            f"natstui stream rm {restore_request.name} removes it"
         )
     if names is not None and backup.consumers is None:
         remarks.append("the backup does not list its consumers: nothing to compare them with")
-    if unfinished_text := unfinished_restore(backup.config):
+    if unfinished_text := unfinished_restore_text(backup.config):
         remarks.append(f"the stream of its backup was {unfinished_text}")
-    remarks += await _read_again(client, backup)
+    remarks += await _describe_reread_sources(client, backup)
     return str(info["created"]), None if names is None else len(names), remarks
 
 
-async def _info(client: Client, name: str) -> Config:
+async def _read_info(client: Client, name: str) -> Config:
     info: Config = json.loads(
         await client.request(f"STREAM.INFO.{name}", {"deleted_details": True})
     )
@@ -493,36 +504,36 @@ async def _info(client: Client, name: str) -> Config:
 
 
 async def _unexpired_info(client: Client, name: str) -> Config:
-    """Return the INFO of a stream once nothing in it is over max age, or after 20 s.
+    """Return the INFO of a stream once it has no message over max age, or after 20 s.
 
-    Messages with a TTL of their own are not seen: their number has to stay the same for 2 s.
+    If messages may have a TTL, the number of messages must also be stable for 2 s.
     """
     until_s = time.monotonic() + _EXPIRED_S
-    settled_msgs, since_s = -1, time.monotonic()
+    stable_msgs, since_s = -1, time.monotonic()
     while True:
-        info, now_s = await _info(client, name), time.monotonic()
+        info, now_s = await _read_info(client, name), time.monotonic()
         messages = number_at(info["state"], "messages")
-        if messages != settled_msgs:
-            settled_msgs, since_s = messages, now_s
+        if messages != stable_msgs:
+            stable_msgs, since_s = messages, now_s
         has_ttl = bool(info["config"].get("allow_msg_ttl")) and messages > 0
-        is_settled = not has_ttl or now_s - since_s >= _SETTLED_S
+        is_stable = not has_ttl or now_s - since_s >= _STABLE_S
         has_expired = messages > 0 and is_expired(info["config"], info["state"], server_us(info))
-        if (is_settled and not has_expired) or now_s > until_s:
+        if (is_stable and not has_expired) or now_s > until_s:
             return info
-        await asyncio.sleep(_LOOK_AGAIN_S)
+        await asyncio.sleep(_CHECK_INTERVAL_S)
 
 
 def is_expired(config: Config, state: Config, now_us: int) -> bool:
-    """Return whether the first message of a stream is over its max age."""
+    """Return whether the first message of a stream is older than max age."""
     max_age_us = number_at(config, "max_age") // 1000
     return max_age_us > 0 and time_us(str(state.get("first_ts") or NEVER)) + max_age_us <= now_us
 
 
 async def restore_losses(client: Client, restore_requests: Sequence[RestoreRequest]) -> list[str]:
-    """Return what is removed for good when streams are restored, or copied twice, a clause each.
+    """Return a clause for each side effect of restoring streams; raises the request errors.
 
-    Of themselves, since they are too old, and of work queues that they copy; and what their push
-    consumers deliver. Raises the request errors.
+    Side effects are expired messages, messages removed from work queues or copied twice, and
+    messages that push consumers deliver.
     """
     now_us = time.time_ns() // 1000
     losses = [
@@ -540,18 +551,18 @@ async def restore_losses(client: Client, restore_requests: Sequence[RestoreReque
         losses += (await connections_loss(client, restore_request.config)).lines
         losses += [
             moved_text(name, number_at(restored[name].state, "messages"))
-            for name, _ in upstreams(restore_request.config)
+            for name, _ in local_upstreams(restore_request.config)
             if name in restored
             and restored[name].config.get("retention") == "workqueue"
             and number_at(restored[name].state, "messages")
         ]
-    return list(filter(None, [*losses, *await _copied_twice(client, restored)]))
+    return list(filter(None, [*losses, *await _describe_copied_twice(client, restored)]))
 
 
-async def _copied_twice(client: Client, restored: dict[str, Backup]) -> list[str]:
-    """Return which messages are copied once more when streams are restored, a clause each.
+async def _describe_copied_twice(client: Client, restored: dict[str, Backup]) -> list[str]:
+    """Return a clause for each stream that copies messages once more after a restore.
 
-    A restored stream is a new one to those that have copied it.
+    A restored stream is a new one to streams that have copied it.
     """
     existing: dict[str, Config] = {}
     with suppress(PermissionDenied):
@@ -561,7 +572,7 @@ async def _copied_twice(client: Client, restored: dict[str, Backup]) -> list[str
     copied = list[tuple[str, str, int]]()
     for name, backup in restored.items():
         last_us = time_us(str(backup.state.get("last_ts") or NEVER))
-        for source in _sources_within(backup.config):
+        for source in _local_sources(backup.config):
             if source in restored:
                 copied.append((name, source, number_at(restored[source].state, "messages")))
             elif source in existing and time_us(existing[source]["created"]) > last_us:
@@ -569,7 +580,7 @@ async def _copied_twice(client: Client, restored: dict[str, Backup]) -> list[str
         copied += [
             (info["config"]["name"], name, number_at(backup.state, "messages"))
             for info in existing.values()
-            if name in _sources_within(info["config"]) and number_at(info["state"], "messages")
+            if name in _local_sources(info["config"]) and number_at(info["state"], "messages")
         ]
     return [
         f"{name} copies up to {counted(f'{count:,}', 'message')} of {source} once more"
@@ -578,14 +589,14 @@ async def _copied_twice(client: Client, restored: dict[str, Backup]) -> list[str
     ]
 
 
-def _sources_within(config: Config) -> list[str]:
-    """Return the streams of the same account that a stream has as sources."""
+def _local_sources(config: Config) -> list[str]:
+    """Return the names of a stream's sources in the same account."""
     sources = config.get("sources") or ()
     return [str(source["name"]) for source in sources if not source.get("external")]
 
 
 def _expired_text(backup: Backup, now_us: int) -> str:
-    """Return what the server removes of a stream once it is restored; empty when nothing."""
+    """Return a clause about expired messages of a backup, which the server will remove; or ""."""
     config, state = backup.config, backup.state
     if not number_at(state, "messages") or not is_expired(config, state, now_us):
         return ""
@@ -599,14 +610,13 @@ def _expired_text(backup: Backup, now_us: int) -> str:
     )
 
 
-async def _read_again(client: Client, backup: Backup) -> list[str]:
-    """Return which sources are read from their beginning, a sentence each.
+async def _describe_reread_sources(client: Client, backup: Backup) -> list[str]:
+    """Return a sentence for each source that is copied from its beginning again.
 
-    The server takes one that was recreated since the backup for another stream than the one it has
-    read, and has no message of an empty stream to continue after.
+    That is a source that was recreated since the backup, and any source of an empty stream.
     """
-    again, last = list[str](), str(backup.state.get("last_ts") or NEVER)
-    for name in _sources_within(backup.config):
+    sentences, last = list[str](), str(backup.state.get("last_ts") or NEVER)
+    for name in _local_sources(backup.config):
         try:
             info = json.loads(await client.request(f"STREAM.INFO.{name}"))
         except (NotFound, PermissionDenied):
@@ -614,16 +624,18 @@ async def _read_again(client: Client, backup: Backup) -> list[str]:
         copied_text = f"the messages of {name} are copied once more"
         if not backup.state.get("messages"):
             if info["state"]["messages"]:
-                again.append(f"it was empty, so it starts its source {name} anew: {copied_text}")
+                sentences.append(
+                    f"it was empty, so it starts its source {name} anew: {copied_text}"
+                )
         elif time_us(info["created"]) > time_us(last):
-            again.append(f"its source {name} was recreated: {copied_text}")
-    return again
+            sentences.append(f"its source {name} was recreated: {copied_text}")
+    return sentences
 
 
 async def _may_have_ttls(client: Client, backup: Backup, info: Config) -> bool:
-    """Return whether messages that a restored stream lacks may have had a TTL of their own.
+    """Return whether missing messages of a restored stream may have expired by their own TTL.
 
-    Where it has messages and none of those that are read has one, these had none either.
+    If the stream still has messages, a sample of them is read: without a TTL in it, no.
     """
     config, state = info["config"], info["state"]
     if not config.get("allow_msg_ttl"):
@@ -634,14 +646,18 @@ async def _may_have_ttls(client: Client, backup: Backup, info: Config) -> bool:
     step = max(1, (last_seq - first_seq) // _TTL_SAMPLE_MSGS)
     seqs = range(first_seq, last_seq + 1, step)
     for start in range(0, len(seqs), _TTLS_AT_ONCE):
-        several = seqs[start : start + _TTLS_AT_ONCE]
-        if any(await asyncio.gather(*(_expires(client, config["name"], seq) for seq in several))):
+        sampled_seqs = seqs[start : start + _TTLS_AT_ONCE]
+        if any(
+            await asyncio.gather(
+                *(_has_ttl_from(client, config["name"], seq) for seq in sampled_seqs)
+            )
+        ):
             return True
     return False
 
 
-async def _expires(client: Client, stream: str, seq: int) -> bool:
-    """Return whether the first message from a sequence on has a TTL of its own."""
+async def _has_ttl_from(client: Client, stream: str, seq: int) -> bool:
+    """Return whether the first message at or after a sequence has its own TTL."""
     body = {"seq": seq, "next_by_subj": ">"}
     try:
         reply = json.loads(await client.request(f"STREAM.MSG.GET.{stream}", body))
@@ -650,28 +666,34 @@ async def _expires(client: Client, stream: str, seq: int) -> bool:
     return has_ttl(base64.b64decode(reply["message"].get("hdrs") or ""))
 
 
-def differences_of(
+def find_differences(
     backup: Backup, state: Config, now_us: int, *, may_have_ttls: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the errors of a restored stream, and its acceptable differences.
+    """Return the problems of a restored stream, and its acceptable differences, as texts.
 
-    `state` is the server's state with deleted details, at `now_us`.
+    `state` is the stream's state with deleted details, at `now_us` (UTC).
     """
-    was, remarks = backup.state, list[str]()
-    newer = number_at(state, "last_seq") - number_at(was, "last_seq")
-    missing_msgs = number_at(was, "messages") + max(0, newer) - number_at(state, "messages")
-    # Sequences that were given out while it was backed up; their messages are not in the backup.
-    empty = min(_empty_after(was, state), max(missing_msgs, 0), newer) if newer > 0 else 0
-    missing_msgs -= empty
-    if newer > empty:
+    backup_state, remarks = backup.state, list[str]()
+    newer_count = number_at(state, "last_seq") - number_at(backup_state, "last_seq")
+    missing_msgs = (
+        number_at(backup_state, "messages") + max(0, newer_count) - number_at(state, "messages")
+    )
+    # Sequences assigned during the backup, whose messages are not in the backup.
+    empty_count = (
+        min(_count_empty_after(backup_state, state), max(missing_msgs, 0), newer_count)
+        if newer_count > 0
+        else 0
+    )
+    missing_msgs -= empty_count
+    if newer_count > empty_count:
         remarks.append(
-            f"{counted(newer - empty, 'message')} more than the backup describes, probably "
-            "stored in the meantime"
+            f"{counted(newer_count - empty_count, 'message')} more than the backup describes, "
+            "probably stored in the meantime"
         )
-    if empty:
+    if empty_count:
         remarks.append(
-            f"{counted(empty, 'sequence')} at the end without a message: these messages were "
-            "stored during the backup, and are not in it"
+            f"{counted(empty_count, 'sequence')} at the end without a message: these messages "
+            "were stored during the backup, and are not in it"
         )
     config = backup.config
     if not backup.is_whole and backup.removed_msgs:
@@ -679,37 +701,49 @@ def differences_of(
     if backup.is_whole and 0 < missing_msgs <= backup.removed_msgs:
         removed = counted(f"{missing_msgs:,}", "message")
         remarks.append(f"without {removed} that were removed from the stream during the backup")
-        return ([] if newer >= 0 else [_other("last sequence", was, state, "last_seq")]), remarks
-    if missing_msgs > 0 and (reason := _expiry(config, was, now_us, may_have_ttls=may_have_ttls)):
+        return (
+            []
+            if newer_count >= 0
+            else [_difference_text("last sequence", backup_state, state, "last_seq")]
+        ), remarks
+    if missing_msgs > 0 and (
+        reason := _describe_expiry(config, backup_state, now_us, may_have_ttls=may_have_ttls)
+    ):
         remarks.append(
             f"{counted(f'{missing_msgs:,}', 'message')} expired since the backup: {reason}"
         )
-        return ([] if newer >= 0 else [_other("last sequence", was, state, "last_seq")]), remarks
-    exact = {"messages": "messages", "first sequence": "first_seq"}
-    exact |= {"bytes": "bytes", "last sequence": "last_seq", "subjects": "num_subjects"}
-    if not was.get("messages"):
-        del exact["first sequence"]  # an empty one may say 0, or the next
-    if newer > 0:
-        exact = {"first sequence": "first_seq"} if was.get("messages") else {}
+        return (
+            []
+            if newer_count >= 0
+            else [_difference_text("last sequence", backup_state, state, "last_seq")]
+        ), remarks
+    compared_fields = {"messages": "messages", "first sequence": "first_seq"}
+    compared_fields |= {"bytes": "bytes", "last sequence": "last_seq", "subjects": "num_subjects"}
+    if not backup_state.get("messages"):
+        del compared_fields["first sequence"]  # an empty one may say 0, or the next
+    if newer_count > 0:
+        compared_fields = {"first sequence": "first_seq"} if backup_state.get("messages") else {}
     problems = [
-        _other(label, was, state, key)
-        for label, key in exact.items()
-        if number_at(was, key) != number_at(state, key)
+        _difference_text(label, backup_state, state, key)
+        for label, key in compared_fields.items()
+        if number_at(backup_state, key) != number_at(state, key)
     ]
-    if newer > 0 and missing_msgs:
+    if newer_count > 0 and missing_msgs:
         problems.append(
             f"{counted(f'{abs(missing_msgs):,}', 'message')} "
             f"{'less' if missing_msgs > 0 else 'more'}"
         )
-    if newer > 0 and _may_have_removed(config, missing_msgs, newer):
+    if newer_count > 0 and _may_have_removed(config, missing_msgs, newer_count):
         return [], [*remarks, *problems]
     return problems, remarks
 
 
-def _expiry(config: Config, was: Config, now_us: int, *, may_have_ttls: bool) -> str | None:
-    """Return why messages of a backup have expired; None if none can have."""
+def _describe_expiry(
+    config: Config, backup_state: Config, now_us: int, *, may_have_ttls: bool
+) -> str | None:
+    """Return the reason why messages of a backup may have expired; None without one."""
     reasons = []
-    if is_expired(config, was, now_us):
+    if is_expired(config, backup_state, now_us):
         age_s = number_at(config, "max_age") / 1e9
         reasons.append(f"they were older than {duration_text(age_s)}, the max age")
     if may_have_ttls:
@@ -717,36 +751,36 @@ def _expiry(config: Config, was: Config, now_us: int, *, may_have_ttls: bool) ->
     return ", or ".join(reasons) or None
 
 
-def _empty_after(was: Config, state: Config) -> int:
-    """Return how many sequences after the last one of the description have no message.
+def _count_empty_after(backup_state: Config, state: Config) -> int:
+    """Return how many sequences after the last one of the backup have no message.
 
-    The server lists what was deleted before its last message, and counts all.
+    The server lists sequences deleted before its last message, and counts all deleted ones.
     """
-    last_seq = number_at(was, "last_seq")
+    last_seq = number_at(backup_state, "last_seq")
     before: int = sum(seq <= last_seq for seq in state.get("deleted") or ())
     return max(number_at(state, "num_deleted") - before, 0)
 
 
-def _may_have_removed(config: Config, missing_msgs: int, newer: int) -> bool:
-    """Return whether limits or consumers may have deleted messages while others were stored.
+def _may_have_removed(config: Config, missing_msgs: int, newer_count: int) -> bool:
+    """Return whether limits or consumers may have removed messages while new ones were stored.
 
-    At a limit of messages each new one deletes one.
+    At a limit of messages, each new one removes an old one.
     """
     if config.get("retention", "limits") != "limits" or number_at(config, "max_bytes") > 0:
         return True
     counts = ("max_msgs", "max_msgs_per_subject")
-    return missing_msgs <= newer and any(number_at(config, key) > 0 for key in counts)
+    return missing_msgs <= newer_count and any(number_at(config, key) > 0 for key in counts)
 
 
-def _other(label: str, was: Config, state: Config, key: str) -> str:
-    return f"{label} {number_at(state, key):,} instead of {number_at(was, key):,}"
+def _difference_text(label: str, backup_state: Config, state: Config, key: str) -> str:
+    return f"{label} {number_at(state, key):,} instead of {number_at(backup_state, key):,}"
 
 
-async def _consumers(client: Client, restore_request: RestoreRequest) -> Sequence[str]:
-    """Return the names of the consumers, once the cluster is stable, or after 20 s.
+async def _read_consumer_names(client: Client, restore_request: RestoreRequest) -> Sequence[str]:
+    """Return the names of a restored stream's consumers, once they are complete, or after 20 s.
 
-    Those of a replicated stream come a moment after it, and not all servers list them at once: the
-    list has to be as long as the stream counts, and stay the same for 2 s.
+    In a cluster, consumers appear after their stream, and not on all servers at once: the list
+    must be as long as the stream counts, and stay the same for 2 s.
     """
     until_s = time.monotonic() + _CONSUMERS_S
     stable_names, since_s = set[str](), time.monotonic()
@@ -759,20 +793,22 @@ async def _consumers(client: Client, restore_request: RestoreRequest) -> Sequenc
         if names != stable_names or len(names) != info["state"].get("consumer_count"):
             stable_names, since_s = names, now_s
         is_clustered = bool((info.get("cluster") or {}).get("name"))
-        is_settled = not is_clustered or now_s - since_s >= _SETTLED_S
+        is_stable = not is_clustered or now_s - since_s >= _STABLE_S
         is_complete = set(restore_request.backup.consumers or ()) <= names
-        if (is_complete and is_settled) or now_s > until_s:
+        if (is_complete and is_stable) or now_s > until_s:
             return sorted(names)
-        await asyncio.sleep(_LOOK_AGAIN_S)
+        await asyncio.sleep(_CHECK_INTERVAL_S)
 
 
 def read_backups(folder: Path) -> list[Backup]:
-    """Return the backups in a folder, in the order to restore them; raises BackupError."""
-    folders = streams_of(folder) if folder.is_dir() and is_account(folder) else [folder]
+    """Return the backups in a folder in the order of restoring them; raises BackupError."""
+    folders = (
+        find_stream_folders(folder) if folder.is_dir() and is_account_backup(folder) else [folder]
+    )
     if not folders:
         raise BackupError(f"{folder} is the backup of an account without streams")
     backups = [read_backup(stream_folder) for stream_folder in folders]
-    # A mirror or a stream with sources wants to see what it copies from.
+    # Mirrors and streams with sources come last, after the streams that they copy.
     backups.sort(
         key=lambda backup: bool(backup.config.get("mirror") or backup.config.get("sources"))
     )
@@ -780,41 +816,45 @@ def read_backups(folder: Path) -> list[Backup]:
 
 
 def name_to_type(backups: Sequence[Backup], name: str) -> str:
-    """Return the text that confirms a restore: the stream's name, or that of the folder."""
+    """Return the name to type as confirmation: of the stream, or of the folder for several."""
     return name if len(backups) == 1 else backups[0].folder.parent.name
 
 
-async def present(client: Client, names: Sequence[str]) -> list[str]:
-    """Return which of the names are used by existing streams."""
-    return [name for name in names if await _present_config(client, name) is not None]
+async def find_existing(client: Client, names: Sequence[str]) -> list[str]:
+    """Return the names that existing streams have."""
+    return [name for name in names if await _read_config(client, name) is not None]
 
 
 async def restore_all(
     writer: Writer,
     restore_requests: Sequence[RestoreRequest],
     pace: Pace,
-    progress: OnRestored,
+    progress: OnRestoreProgress,
     restored_streams: list[RestoredStream],
     *,
     is_confirmed: bool,
 ) -> None:
-    """Restore every stream, and add each to `restored_streams` when it exists.
+    """Restore all streams, and add each restored one to `restored_streams`.
 
-    Nothing is done when one of them exists already. Raises what `restore_stream` raises.
+    Nothing is restored if one of them exists already. Raises what `restore_stream` raises.
     """
     for restore_request in restore_requests:
-        await refuse_present(writer.client, restore_request)
+        await check_not_existing(writer.client, restore_request)
     for restore_request in restore_requests:
 
-        def tell(sent_bytes: int, restore_request: RestoreRequest = restore_request) -> None:
+        def report_progress(
+            sent_bytes: int, restore_request: RestoreRequest = restore_request
+        ) -> None:
             progress(restore_request.name, sent_bytes, restore_request.backup.data_bytes)
 
-        sure = replace(restore_request, confirmed=restore_request.name if is_confirmed else None)
-        await restore_stream(writer, sure, pace, tell, restored_streams)
+        confirmed_request = replace(
+            restore_request, confirmed=restore_request.name if is_confirmed else None
+        )
+        await restore_stream(writer, confirmed_request, pace, report_progress, restored_streams)
 
 
 def state_text(state: Config) -> str:
-    """Return messages, size and sequences of a stream as text."""
+    """Return a text with the messages, size and sequences of a stream."""
     size = bytes_text(state["bytes"])
     messages_text = counted(f"{state['messages']:,}", "message")
     return f"{messages_text}, {size}, {state['first_seq']}…{state['last_seq']}"

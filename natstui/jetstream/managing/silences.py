@@ -1,4 +1,4 @@
-"""The current silences on this server, from the journal, which other processes may write, too."""
+"""Reports the silences on this server from the journal, which other processes write too."""
 
 from __future__ import annotations
 
@@ -13,37 +13,35 @@ from natstui.jetstream.connection.writer import Writer
 from natstui.model.records.record import Restored, Unavailable
 from natstui.model.records.silences import Silence, Silenced
 
-_LOOK_S = 2.0
-_WHAT = "silences"
+_CHECK_INTERVAL_S = 2.0
+_REQUEST_NAME = "silences"
 
 
 async def follow_silences(client: Client, sink: Sink) -> None:
-    """Report the silences, and again when the journal changed or the clock was set, until
-    cancelled.
-    """
+    """Report the silences, again after each change of the journal or clock, until cancelled."""
     writer = Writer(client, Journal())
-    # None: the viewer may still have those that the engine before reported.
+    # None: the viewer may still have silences that the previous engine reported.
     last_silences: tuple[Silence, ...] | None = None
-    read_for: object = None
+    last_state: object = None
     last_problem = ""
     while True:
-        # A silence that ended by a wrong clock goes on by the right one.
+        # A silence that ended by a wrong clock continues by the right one.
         clock_offset_s = round((wall_us() - steady_us()) / 1e6)
-        now = (writer.journal.stamp, writer.place, clock_offset_s)
-        if now != read_for:
-            read_for = now
+        current_state = (writer.journal.change_stamp, writer.server_identity, clock_offset_s)
+        if current_state != last_state:
+            last_state = current_state
             try:
                 content = await asyncio.to_thread(writer.journal.read)
             except SessionError as error:
                 problem = str(error)
             else:
                 problem = content.warning
-                silences = writer.silences_in(content.entries)
+                silences = writer.find_silences(content.entries)
                 if silences != last_silences:
                     last_silences = silences
                     sink.add(Silenced(wall_us(), silences))
             if problem != last_problem:
-                record = Unavailable(wall_us(), _WHAT, problem) if problem else None
-                sink.add(record or Restored(wall_us(), _WHAT))
+                record = Unavailable(wall_us(), _REQUEST_NAME, problem) if problem else None
+                sink.add(record or Restored(wall_us(), _REQUEST_NAME))
                 last_problem = problem
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(_CHECK_INTERVAL_S)

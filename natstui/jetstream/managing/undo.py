@@ -1,4 +1,4 @@
-"""Undo: the change that reverts an entry of the journal, and whether it is still allowed."""
+"""Undoes changes: finds the change that reverts an entry of the journal, checks and applies it."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
-from natstui.errors import Conflict, NotFound, Refused
+from natstui.errors import ActionRefused, Conflict, NotFound
 from natstui.jetstream.connection.writer import NotConfirmed, Writer
 from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.configure import ChangeResult, read_asset, read_config
-from natstui.jetstream.managing.keys import preview_put_back, put_back
+from natstui.jetstream.managing.keys import preview_key_undo, undo_key_change
 from natstui.model.assets.differences import AssetKind, differences
 from natstui.model.records.actions import change_text
-from natstui.model.records.confirmation import Confirmation, Place
+from natstui.model.records.confirmation import Confirmation, ServerIdentity
 from natstui.model.records.journal import (
-    done_here,
     final_text,
+    find_last_undoable,
+    find_newest_final,
     is_key,
     is_undoable,
-    last_undoable,
-    lost_text,
-    made_again_text,
-    passed_over,
-    place_text,
+    match_server,
+    origin_text,
+    recreated_copies_text,
+    recreation_loss_text,
+    select_entries,
     undo_of,
     undo_text,
-    where_done,
 )
 from natstui.model.records.managing import (
     Change,
@@ -36,40 +36,40 @@ from natstui.model.records.managing import (
 )
 
 
-def entry_to_undo(
-    entries: Sequence[JournalEntry], entry_name: str | None, place: Place
+def find_entry_to_undo(
+    entries: Sequence[JournalEntry], entry_name: str | None, server_identity: ServerIdentity
 ) -> JournalEntry:
-    """Return the named entry, or the last that can be undone at this place.
+    """Return the named entry, or the last one that can be undone on this server and account.
 
-    Raises NotFound, and Refused for an entry that was written elsewhere.
+    Raises NotFound, and ActionRefused for an entry of another server or account.
     """
     if entry_name is None:
-        entry = last_undoable(done_here(entries, place))
+        entry = find_last_undoable(select_entries(entries, server_identity))
     else:
         entry = next((entry for entry in entries if entry.entry == entry_name), None)
-    last = passed_over(done_here(entries, place))
-    if entry is None and entry_name is None and last is not None:
-        raise Refused(final_text(last))
+    last_final = find_newest_final(select_entries(entries, server_identity))
+    if entry is None and entry_name is None and last_final is not None:
+        raise ActionRefused(final_text(last_final))
     if entry is None:
         raise NotFound("the journal has no such change, or none that can be undone")
-    if where_done(entry, place) == "elsewhere":
-        raise Refused(f"this change was made in {place_text(entry)}: nothing is done here")
+    if match_server(entry, server_identity) == "elsewhere":
+        raise ActionRefused(f"this change was made in {origin_text(entry)}: nothing is done here")
     return entry
 
 
 async def undo(writer: Writer, command: Undo) -> ChangeResult:
-    """Undo a change of the journal. A deleted stream or consumer is recreated empty.
+    """Undo a change of the journal; a deleted stream or consumer is recreated empty.
 
-    Raises NotFound, Refused, EditConflict when it was changed again since, and NotConfirmed.
+    Raises NotFound, ActionRefused, EditConflict if it was changed again since, and NotConfirmed.
     """
-    entry = entry_to_undo(writer.journal.entries(), command.entry, writer.place)
+    entry = find_entry_to_undo(writer.journal.entries(), command.entry, writer.server_identity)
     if is_key(entry):
-        _check_place(writer, entry)
-        return await put_back(writer, entry, command.confirmed)
+        _check_key_entry(writer, entry)
+        return await undo_key_change(writer, entry, command.confirmed)
     change = await _checked_change(writer, entry, command.command_id)
-    doubt = await _doubt(writer, entry)
+    doubt = await _find_doubt(writer, entry)
     if doubt and command.confirmed is None:
-        confirmation = _doubted(_of_undoing(entry, await preview(writer, change)), doubt)
+        confirmation = _add_doubt(_use_undo_texts(entry, await preview(writer, change)), doubt)
         raise NotConfirmed(f"not confirmed: {doubt}", confirmation)
     confirmed_change = dataclasses.replace(
         change,
@@ -81,27 +81,29 @@ async def undo(writer: Writer, command: Undo) -> ChangeResult:
     try:
         result = await apply(writer, confirmed_change, undoes=entry.entry)
     except NotConfirmed as error:
-        raise NotConfirmed(str(error), _of_undoing(entry, error.confirmation)) from None
+        raise NotConfirmed(str(error), _use_undo_texts(entry, error.confirmation)) from None
     text = result.text
-    if lost := lost_text(entry):
+    if loss_text := recreation_loss_text(entry):
         target_text = f"consumer {entry.consumer}" if entry.consumer else f"stream {entry.stream}"
-        text = f"{target_text} recreated, {lost}"
+        text = f"{target_text} recreated, {loss_text}"
     else:
-        removed = f"what the change removed is not restored: {entry.loses}" if entry.loses else ""
-        text = "; ".join(filter(None, (text, made_again_text(entry), removed)))
+        removed_text = (
+            f"what the change removed is not restored: {entry.loses}" if entry.loses else ""
+        )
+        text = "; ".join(filter(None, (text, recreated_copies_text(entry), removed_text)))
     return dataclasses.replace(result, text=text)
 
 
 async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) -> Change:
-    """Return the change that reverts an entry; raises Refused or Conflict unless it is safe.
+    """Return the change that reverts an entry; raises ActionRefused or Conflict if it is not safe.
 
-    The same JetStream and account are not enough: what is changed must have the creation time of
-    the entry, and what is recreated must be created in the same place.
+    The same server and account are not enough: a changed stream or consumer must have the creation
+    time of the entry, and one is only recreated on the same server and in the same stream.
     """
     change = undo_of(entry, command_id)
     if change is None:
-        raise Refused(final_text(entry))
-    sure = where_done(entry, writer.place) == "here"
+        raise ActionRefused(final_text(entry))
+    is_same_server = match_server(entry, writer.server_identity) == "here"
     change_label = change_text(entry.action, entry.stream, entry.consumer)
     if entry.action == "delete_consumer" and entry.stream_created_at_us is not None:
         stream = await read_asset(writer, "stream", entry.stream)
@@ -110,9 +112,9 @@ async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) 
                 f"stream {entry.stream} was recreated in the meantime: nothing was changed"
             )
         return change
-    unsure = entry.action in ("delete_stream", "delete_consumer") and not sure
-    if unsure or (not entry.action.startswith("delete") and entry.created_at_us is None):
-        raise Refused(
+    is_unsure = entry.action in ("delete_stream", "delete_consumer") and not is_same_server
+    if is_unsure or (not entry.action.startswith("delete") and entry.created_at_us is None):
+        raise ActionRefused(
             "the journal does not contain server, account and creation time of "
             f"{change_label}: nothing "
             "was changed"
@@ -128,14 +130,14 @@ async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) 
     return change
 
 
-async def _doubt(writer: Writer, entry: JournalEntry) -> str:
-    """Return why it is not proven that a deleted stream was in this system; empty if it is.
+async def _find_doubt(writer: Writer, entry: JournalEntry) -> str:
+    """Return why it is not certain that a deleted stream was in this system; empty if certain.
 
-    Another system may have the same address, names and account. A server that was not restarted is
-    the same, and so is a system with a stream of then. Raises Refused where none of them is left,
-    though nobody deleted them here.
+    Another system may have the same address, names and account. It is the same if the server was
+    not restarted, or if another stream of that time still exists. Raises ActionRefused if none of
+    those streams exists, though none was deleted by natstui.
     """
-    if entry.action != "delete_stream" or entry.server_id == writer.place.server_id:
+    if entry.action != "delete_stream" or entry.server_id == writer.server_identity.server_id:
         return ""
     deleted = {
         (later.stream, later.created_at_us)
@@ -149,7 +151,7 @@ async def _doubt(writer: Writer, entry: JournalEntry) -> str:
                 return ""
     if streams:
         names = ", ".join(name for name, _ in streams)
-        raise Refused(
+        raise ActionRefused(
             f"this is not the system from which stream {entry.stream} was deleted: it had other"
             f" streams then ({names}), and none of them is here; nothing was changed"
         )
@@ -159,19 +161,19 @@ async def _doubt(writer: Writer, entry: JournalEntry) -> str:
     )
 
 
-def _doubted(confirmation: Confirmation, doubt: str) -> Confirmation:
-    """Return a confirmation for which the name has to be typed because of a doubt."""
+def _add_doubt(confirmation: Confirmation, doubt: str) -> Confirmation:
+    """Return the confirmation with a doubt added, so that the name must be typed."""
     question = f"{confirmation.question}; {doubt}"
     lines = (*confirmation.lines, doubt)
     return dataclasses.replace(confirmation, question=question, needed=True, lines=lines)
 
 
-def _check_place(writer: Writer, entry: JournalEntry) -> None:
-    """Raise Refused for a change of a key that cannot be undone, or not certainly here."""
+def _check_key_entry(writer: Writer, entry: JournalEntry) -> None:
+    """Raise ActionRefused for a change of a key that cannot be undone, or of an unknown server."""
     if not is_undoable(entry):
-        raise Refused(final_text(entry))
-    if where_done(entry, writer.place) != "here":
-        raise Refused(
+        raise ActionRefused(final_text(entry))
+    if match_server(entry, writer.server_identity) != "here":
+        raise ActionRefused(
             "the journal does not contain server and account of this key: nothing was changed"
         )
 
@@ -179,19 +181,19 @@ def _check_place(writer: Writer, entry: JournalEntry) -> None:
 async def preview_undo(
     writer: Writer, entry_name: str | None, command_id: int = 0
 ) -> Confirmation:
-    """Return the effect of undoing an entry; raises what `undo` raises."""
-    entry = entry_to_undo(writer.journal.entries(), entry_name, writer.place)
+    """Return the confirmation of undoing an entry; raises what `undo` raises."""
+    entry = find_entry_to_undo(writer.journal.entries(), entry_name, writer.server_identity)
     if is_key(entry):
-        _check_place(writer, entry)
-        return await preview_put_back(writer, entry)
+        _check_key_entry(writer, entry)
+        return await preview_key_undo(writer, entry)
     change = await _checked_change(writer, entry, command_id)
-    shown = _of_undoing(entry, await preview(writer, change))
-    doubt = await _doubt(writer, entry)
-    return _doubted(shown, doubt) if doubt else shown
+    confirmation = _use_undo_texts(entry, await preview(writer, change))
+    doubt = await _find_doubt(writer, entry)
+    return _add_doubt(confirmation, doubt) if doubt else confirmation
 
 
-def _of_undoing(entry: JournalEntry, confirmation: Confirmation) -> Confirmation:
-    """Return the confirmation of a change with the texts of an undo."""
+def _use_undo_texts(entry: JournalEntry, confirmation: Confirmation) -> Confirmation:
+    """Return the confirmation of a change with the texts of its undo."""
     text = f"this will {undo_text(entry)}"
     question = f"{text}: {'; '.join(confirmation.lines)}" if confirmation.lines else text
     return dataclasses.replace(confirmation, question=question)

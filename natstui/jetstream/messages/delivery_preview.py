@@ -1,4 +1,4 @@
-"""The first messages that a planned consumer would deliver, found without creating it."""
+"""Finds the first message that a planned consumer would deliver, without creating it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.messages.browse import (
-    MOST_SUBJECTS,
+    MAX_SUBJECTS,
     Bounds,
-    at_time,
-    bounds_of,
     count_subjects,
-    moment_text,
-    newest_before,
+    find_at_time,
+    parse_time_text,
+    read_bounds,
+    read_newest_before,
 )
 from natstui.jetstream.messages.gets import Getter, read_with
 from natstui.model.records.messages import DeliveryPreview, PreviewDelivery, StoredMessage
@@ -23,36 +23,36 @@ _PREVIEW_BYTES = 256
 
 
 async def preview_delivery(client: Client, command: PreviewDelivery) -> DeliveryPreview:
-    """Return the first message and the number of following ones; raises NotFound, UsageError."""
-    bounds = await bounds_of(client, command.stream)
+    """Return the first message and how many would be delivered; raises NotFound, UsageError."""
+    bounds = await read_bounds(client, command.stream)
     return await read_with(
         client,
         command.stream,
-        lambda getter: _previewed(client, getter, bounds, command),
-        direct=bounds.direct,
+        lambda getter: _find_preview(client, getter, bounds, command),
+        uses_direct_get=bounds.allows_direct,
         preview_bytes=_PREVIEW_BYTES,
     )
 
 
-async def _previewed(
+async def _find_preview(
     client: Client, getter: Getter, bounds: Bounds, command: PreviewDelivery
 ) -> DeliveryPreview:
     config: dict[str, Any] = json.loads(command.config_json)
-    single = config.get("filter_subject")
-    filters = config.get("filter_subjects") or [single or None]
+    single_filter = config.get("filter_subject")
+    filters = config.get("filter_subjects") or [single_filter or None]
     policy = config.get("deliver_policy") or "all"
     if policy == "new":
         return DeliveryPreview(None, 0)
     if policy in ("last", "last_per_subject"):
         if policy == "last_per_subject":
-            return await _last_of_each(client, getter, command.stream, filters)
-        return await _last(getter, bounds, filters)
+            return await _preview_last_of_each(client, getter, command.stream, filters)
+        return await _preview_last(getter, bounds, filters)
     start = bounds.first_seq
     if policy == "by_start_sequence":
         start = max(start, int(config.get("opt_start_seq") or 0))
     elif policy == "by_start_time":
-        start = await _start_of_time(getter, bounds, str(config.get("opt_start_time") or ""))
-    preview = await _from(getter, start, filters)
+        start = await _find_start_of_time(getter, bounds, str(config.get("opt_start_time") or ""))
+    preview = await _preview_from(getter, start, filters)
     if preview.pending_msgs is not None:
         return preview
     counts = [
@@ -64,25 +64,28 @@ async def _previewed(
     )
 
 
-async def _start_of_time(getter: Getter, bounds: Bounds, text: str) -> int:
-    """Return where the server starts a consumer with a start time, including messages that it
-    skips.
+async def _find_start_of_time(getter: Getter, bounds: Bounds, text: str) -> int:
+    """Return the sequence at which the server would start a consumer with this start time.
+
+    It may be behind messages that the server skips.
     """
-    starts = await getter.from_time(moment_text(text))
+    starts = await getter.read_from_time(parse_time_text(text))
     if starts is None:
-        return await at_time(getter, bounds, text)
+        return await find_at_time(getter, bounds, text)
     return starts[0].stream_seq or 1 if starts else bounds.last_seq + 1
 
 
 async def _count_in_stream(
     client: Client, stream: str, start: int, subject: str | None
 ) -> int | None:
-    """Return the stream's own count of messages from a sequence on; None without one."""
+    """Return how many messages match from a sequence on, from the stream's state; None if the
+    state has no such count.
+    """
     state: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{stream}"))["state"]
     if start <= state["first_seq"]:
         if subject is None:
             return int(state["messages"])
-        if state.get("num_subjects", 0) > MOST_SUBJECTS:
+        if state.get("num_subjects", 0) > MAX_SUBJECTS:
             return None
         info: dict[str, Any] = json.loads(
             await client.request(f"STREAM.INFO.{stream}", {"subjects_filter": subject})
@@ -94,8 +97,8 @@ async def _count_in_stream(
     return None
 
 
-async def _from(getter: Getter, start: int, filters: list[str | None]) -> DeliveryPreview:
-    firsts = [await getter.run(start, 1, subject) for subject in filters]
+async def _preview_from(getter: Getter, start: int, filters: list[str | None]) -> DeliveryPreview:
+    firsts = [await getter.read(start, 1, subject) for subject in filters]
     counts = [await getter.count_from(start, subject) for subject in filters]
     known_counts = [count for count in counts if count is not None]
     messages = [first[0] for first in firsts if first]
@@ -103,20 +106,26 @@ async def _from(getter: Getter, start: int, filters: list[str | None]) -> Delive
     return DeliveryPreview(min(messages, key=_sequence, default=None), pending)
 
 
-async def _last(getter: Getter, bounds: Bounds, filters: list[str | None]) -> DeliveryPreview:
+async def _preview_last(
+    getter: Getter, bounds: Bounds, filters: list[str | None]
+) -> DeliveryPreview:
     end = bounds.last_seq + 1
-    ends = [await newest_before(getter, bounds, end, 1, subject) for subject in filters]
-    messages = sorted((message for run in ends for message in run), key=_sequence)
+    newest_by_filter = [
+        await read_newest_before(getter, bounds, end, 1, subject) for subject in filters
+    ]
+    messages = sorted(
+        (message for newest in newest_by_filter for message in newest), key=_sequence
+    )
     return DeliveryPreview(messages[-1] if messages else None, 1 if messages else 0)
 
 
-async def _last_of_each(
+async def _preview_last_of_each(
     client: Client, getter: Getter, stream: str, filters: list[str | None]
 ) -> DeliveryPreview:
     messages: list[StoredMessage] = []
     for subject_filter in (subject or ">" for subject in filters):
         subjects = await count_subjects(client, stream, subject_filter)
-        messages += await getter.last_of_each(subjects, subject_filter)
+        messages += await getter.read_last_of_each(subjects, subject_filter)
     return DeliveryPreview(min(messages, key=_sequence, default=None), len(messages))
 
 

@@ -1,4 +1,4 @@
-"""Reads stored messages without a consumer: direct gets in batches, or one by one."""
+"""Reads stored messages without a consumer: by batches of direct gets, or one by one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nats.aio.msg import Msg
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
-from natstui.jetstream.connection.replies import NO_MESSAGE, reading
-from natstui.jetstream.messages.decode import from_api, from_direct
+from natstui.jetstream.connection.replies import NO_MESSAGE, raise_unreadable
+from natstui.jetstream.messages.decode import decode_api_reply, decode_direct_reply
 from natstui.model.records.messages import StoredMessage
 
 T = TypeVar("T")
 
-MOST_MSGS = 500
+MAX_MSGS = 500
 _IN_FLIGHT = 50
 _BATCH_BYTES = 8 * 1024 * 1024
 
@@ -28,38 +28,43 @@ _BATCH_BYTES = 8 * 1024 * 1024
 class Getter(Protocol):
     """Reads the messages of one stream, in order of sequence."""
 
-    async def run(
+    async def read(
         self, from_seq: int, count: int, subject: str | None, before_seq: int | None = None
     ) -> list[StoredMessage]:
-        """Return up to `count` messages from a sequence on; perhaps fewer when they are big.
+        """Return up to `count` messages from a sequence on, perhaps fewer if they are big.
 
-        Messages from `before_seq` on are not needed; they may be returned all the same.
+        `subject` is a filter, None for all messages. Messages from `before_seq` on are not needed,
+        but may be returned.
         """
 
     async def count_from(self, from_seq: int, subject: str | None) -> int | None:
-        """Return how many messages match from a sequence on; None if that cannot be requested."""
+        """Return how many messages match from a sequence on; None if the API cannot count."""
 
-    async def from_time(self, text: str) -> list[StoredMessage] | None:
-        """Return the message at which the server starts a consumer with a start time, if any.
+    async def read_from_time(self, text: str) -> list[StoredMessage] | None:
+        """Return the message at which the server starts a consumer with this start time, or no
+        message if there is none; None if the server has no such request.
 
-        Servers before 2.11.12, and 2.12 before 2.12.4, skip messages where others were deleted.
-        None when the server has no such request.
+        Servers before 2.11.12, and 2.12 before 2.12.4, skip messages next to deleted ones.
         """
 
-    async def last_of_each(
+    async def read_last_of_each(
         self, subjects: Iterable[str], filter_subject: str
     ) -> list[StoredMessage]:
-        """Return the newest message of each subject; `subjects` are the existing ones."""
+        """Return the newest message of each subject that matches the filter.
+
+        `subjects` are those subjects that match it and have messages.
+        """
 
 
 class _MirrorReply(RequestFailed):
-    """A mirror replied in place of the stream, of which it may have a part only."""
+    """A mirror replied instead of the stream; it may have only a part of the messages."""
 
 
 class DirectGetter:
-    """Direct gets: any replica replies, up to 500 messages per request.
+    """Reads by direct gets, to which any replica replies, with up to 500 messages per request.
 
-    So does a mirror with `mirror_direct`, which may have a filter or limits, or be behind.
+    A mirror with `mirror_direct` replies as well, although it may have a filter or limits, or be
+    behind: the methods raise `_MirrorReply` then.
     """
 
     def __init__(self, client: Client, stream: str, preview_bytes: int | None) -> None:
@@ -67,37 +72,39 @@ class DirectGetter:
         self._subject = f"{client.prefix}.DIRECT.GET.{stream}"
         self._preview_bytes = preview_bytes
 
-    async def run(
+    async def read(
         self, from_seq: int, count: int, subject: str | None, before_seq: int | None = None
     ) -> list[StoredMessage]:
         """Return up to `count` messages from a sequence on, 8 MiB of payload at most."""
-        body = {"seq": max(1, from_seq), "batch": min(count, MOST_MSGS), "max_bytes": _BATCH_BYTES}
-        return await self._batch(body | ({"next_by_subj": subject} if subject else {}))
+        body = {"seq": max(1, from_seq), "batch": min(count, MAX_MSGS), "max_bytes": _BATCH_BYTES}
+        return await self._read_batch(body | ({"next_by_subj": subject} if subject else {}))
 
     async def count_from(self, from_seq: int, subject: str | None) -> int | None:
         """Return how many messages match from a sequence on."""
         body: dict[str, Any] = {"seq": max(1, from_seq), "batch": 1}
-        messages, end = await self._raw(body | ({"next_by_subj": subject} if subject else {}))
-        # Only the end of a batch counts alike everywhere: until 2.11 a message counts itself.
+        messages, end_msg = await self._request_batch(
+            body | ({"next_by_subj": subject} if subject else {})
+        )
+        # All versions count alike at the end of a batch; in a message, 2.11 counts it as well.
         if not messages:
             return 0
-        self._messages(messages)
-        with reading("DIRECT.GET"):
-            return len(messages) + int((end.headers or {})["Nats-Num-Pending"])
+        self._decode(messages)
+        with raise_unreadable("DIRECT.GET"):
+            return len(messages) + int((end_msg.headers or {})["Nats-Num-Pending"])
 
-    async def from_time(self, text: str) -> list[StoredMessage] | None:
-        """Return the message at which the server starts a consumer with a start time, if any."""
-        return await self._batch({"batch": 1, "start_time": _utc(text), "next_by_subj": ">"})
+    async def read_from_time(self, text: str) -> list[StoredMessage] | None:
+        """Return the message at which a consumer with this start time would start, if any."""
+        return await self._read_batch({"batch": 1, "start_time": _utc(text), "next_by_subj": ">"})
 
-    async def last_of_each(
+    async def read_last_of_each(
         self, subjects: Iterable[str], filter_subject: str
     ) -> list[StoredMessage]:
-        """Return the newest message of each subject that matches, 1024 at most."""
-        return await self._batch({"multi_last": [filter_subject], "batch": 1024})
+        """Return the newest message of each subject that matches the filter, 1024 at most."""
+        return await self._read_batch({"multi_last": [filter_subject], "batch": 1024})
 
-    async def _batch(self, body: dict[str, Any]) -> list[StoredMessage]:
-        msgs, _ = await self._raw(body)
-        messages = self._messages(msgs)
+    async def _read_batch(self, body: dict[str, Any]) -> list[StoredMessage]:
+        msgs, _ = await self._request_batch(body)
+        messages = self._decode(msgs)
         before_seq = body.get("seq", 1) - 1
         for message in messages:
             if (message.stream_seq or 0) <= before_seq:
@@ -108,37 +115,42 @@ class DirectGetter:
             before_seq = message.stream_seq or 0
         return messages
 
-    def _messages(self, msgs: list[Msg]) -> list[StoredMessage]:
+    def _decode(self, msgs: list[Msg]) -> list[StoredMessage]:
         messages = []
         for msg in msgs:
-            stream, message = from_direct(msg, self._preview_bytes)
+            stream, message = decode_direct_reply(msg, self._preview_bytes)
             if stream != self._stream:
                 raise _MirrorReply(f'{stream} replied on "{self._subject}"')
             messages.append(message)
         return messages
 
     async def _check_none(self, body: dict[str, Any]) -> None:
-        """Raise _MirrorReply if the stream's leader has a message for a request."""
+        """Raise _MirrorReply if the stream's leader has a message for this request, which got
+        none.
+        """
         if filters := body.get("multi_last"):
-            asked = {"last_by_subj": filters[0]}
+            request = {"last_by_subj": filters[0]}
         else:
-            asked = {name: body[name] for name in ("seq", "start_time") if name in body}
-            asked["next_by_subj"] = body.get("next_by_subj", ">")
+            request = {name: body[name] for name in ("seq", "start_time") if name in body}
+            request["next_by_subj"] = body.get("next_by_subj", ">")
         try:
-            await self._client.request(f"STREAM.MSG.GET.{self._stream}", asked)
+            await self._client.request(f"STREAM.MSG.GET.{self._stream}", request)
         except NotFound as error:
             if error.err_code != NO_MESSAGE:
                 raise
         except PermissionDenied:
-            # There is no other reply then.
+            # The reply cannot be checked then.
             return
         else:
             raise _MirrorReply(f'a message is missing on "{self._subject}"')
 
-    async def _raw(self, body: dict[str, Any]) -> tuple[list[Msg], Msg]:
-        """Return the messages of a batch and the status that ends it; raises RequestTimedOut."""
+    async def _request_batch(self, body: dict[str, Any]) -> tuple[list[Msg], Msg]:
+        """Return the messages of a batch and the status message that ends it.
+
+        Raises RequestTimedOut.
+        """
         timeout_s = self._client.connection.request_timeout_s
-        replies = self._client.answers(
+        replies = self._client.request_many(
             self._subject, json.dumps(body).encode(), timeout_s=timeout_s
         )
         messages: list[Msg] = []
@@ -165,7 +177,10 @@ def _check_status(status: str, subject: str) -> None:
 
 
 class ApiGetter:
-    """Reads by STREAM.MSG.GET: one message per request, always from the stream's leader."""
+    """Reads by STREAM.MSG.GET: one message per request, always from the stream's leader.
+
+    `exact_headers`: see `parse_headers`.
+    """
 
     def __init__(
         self,
@@ -180,7 +195,7 @@ class ApiGetter:
         self._preview_bytes = preview_bytes
         self._exact_headers = exact_headers
 
-    async def run(
+    async def read(
         self, from_seq: int, count: int, subject: str | None, before_seq: int | None = None
     ) -> list[StoredMessage]:
         """Return up to `count` messages from a sequence on."""
@@ -194,52 +209,52 @@ class ApiGetter:
                 break
             messages.append(message)
             next_seq = message.stream_seq + 1
-            if subject is None:  # the sequences that follow are probably all there
+            if subject is None:  # probably all of the next sequences exist
                 window = range(next_seq, next_seq + min(_IN_FLIGHT, count - len(messages)))
-                messages += await self._each([{"seq": seq} for seq in window])
+                messages += await self._get_each([{"seq": seq} for seq in window])
                 next_seq = window.stop
         return messages[:count]
 
     async def count_from(self, from_seq: int, subject: str | None) -> int | None:
-        """Return None: this kind of request does not count."""
+        """Return None: STREAM.MSG.GET does not count messages."""
         return None
 
-    async def from_time(self, text: str) -> list[StoredMessage] | None:
-        """Return the message at which the server starts a consumer with a start time; None on
-        2.10.
+    async def read_from_time(self, text: str) -> list[StoredMessage] | None:
+        """Return the message at which the server starts a consumer with this start time, if any;
+        None from a 2.10 server.
         """
         if not has_batches(self._client):
             return None
         message = await self._get({"start_time": _utc(text), "next_by_subj": ">"})
         return [] if message is None else [message]
 
-    async def last_of_each(
+    async def read_last_of_each(
         self, subjects: Iterable[str], filter_subject: str
     ) -> list[StoredMessage]:
-        """Return the newest message of each of the subjects."""
+        """Return the newest message of each of the subjects, in order of sequence."""
         bodies = [{"last_by_subj": subject} for subject in subjects]
         messages = []
         for start in range(0, len(bodies), _IN_FLIGHT):
-            messages += await self._each(bodies[start : start + _IN_FLIGHT])
+            messages += await self._get_each(bodies[start : start + _IN_FLIGHT])
         return sorted(messages, key=lambda message: message.stream_seq or 0)
 
-    async def each(self, seqs: Sequence[int]) -> list[StoredMessage]:
-        """Return the existing messages with these sequences."""
+    async def read_each(self, seqs: Sequence[int]) -> list[StoredMessage]:
+        """Return the messages with these sequences, without those that do not exist."""
         messages = []
         for start in range(0, len(seqs), _IN_FLIGHT):
-            messages += await self._each(
+            messages += await self._get_each(
                 [{"seq": seq} for seq in seqs[start : start + _IN_FLIGHT]]
             )
         return messages
 
-    async def _each(self, bodies: list[dict[str, Any]]) -> list[StoredMessage]:
+    async def _get_each(self, bodies: list[dict[str, Any]]) -> list[StoredMessage]:
         replies = await asyncio.gather(*map(self._get, bodies))
         return [message for message in replies if message is not None]
 
     async def _get(self, body: dict[str, Any]) -> StoredMessage | None:
         try:
             reply = await self._client.request(self._verb, body)
-            return from_api(reply, self._preview_bytes, exact_headers=self._exact_headers)
+            return decode_api_reply(reply, self._preview_bytes, exact_headers=self._exact_headers)
         except NotFound as error:
             if error.err_code == NO_MESSAGE:
                 return None
@@ -251,7 +266,7 @@ def _utc(text: str) -> str:
 
 
 def has_batches(client: Client) -> bool:
-    """Return whether the server reads batches and times: 2.10 ignores both fields."""
+    """Return whether direct gets can have a batch size and a start time: 2.10 ignores both."""
     return (client.api_level or 0) >= 1
 
 
@@ -260,14 +275,15 @@ async def read_with(
     stream: str,
     work: Callable[[Getter], Awaitable[T]],
     *,
-    direct: bool,
+    uses_direct_get: bool,
     preview_bytes: int | None = None,
 ) -> T:
-    """Return what `work` reads: by direct gets if the stream allows them, else of its leader.
+    """Return the result of `work`, called with a getter.
 
-    Of its leader as well where a mirror replied to a direct get.
+    The getter reads by direct gets if wanted and possible, else from the stream's leader. If a
+    mirror replies to a direct get, `work` is called again with a getter of the second kind.
     """
-    if direct and has_batches(client):
+    if uses_direct_get and has_batches(client):
         try:
             return await work(DirectGetter(client, stream, preview_bytes))
         except _MirrorReply:

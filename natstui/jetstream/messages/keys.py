@@ -14,9 +14,9 @@ from natstui.decoding import decoder_of
 from natstui.errors import Conflict, NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.messages.decode import from_api
+from natstui.jetstream.messages.decode import decode_api_reply
 from natstui.jetstream.messages.gets import ApiGetter
-from natstui.jetstream.messages.reading import Policy, Read, Reader
+from natstui.jetstream.messages.reading import Policy, Reader, StreamMessage
 from natstui.model.assets.buckets import KV, TTL, key_of, key_subject, operation_of
 from natstui.model.records.messages import StoredMessage
 from natstui.model.records.stores import (
@@ -44,14 +44,16 @@ class Entry(msgspec.Struct, frozen=True):
     """PUT, DEL or PURGE."""
     value: bytes
     left_count: int = 0
-    """Number of further entries to read now."""
+    """Number of further entries that could be read now."""
     ttl: str | None = None
-    """Its `Nats-TTL`, if it was read alone."""
+    """Its `Nats-TTL` header; None unless it was read by `read_key`."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Its headers byte by byte, to be put again, if it was read alone."""
+    """Its unchanged headers, with which it can be put again; empty unless it was read by
+    `read_key`.
+    """
 
 
-async def _info(client: Client, bucket: str) -> dict[str, Any]:
+async def _read_info(client: Client, bucket: str) -> dict[str, Any]:
     """Return the INFO of a bucket; raises NotFound."""
     try:
         info: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{KV}{bucket}"))
@@ -60,23 +62,23 @@ async def _info(client: Client, bucket: str) -> dict[str, Any]:
     return info
 
 
-async def _bucket(client: Client, bucket: str) -> tuple[str, bool]:
+async def _read_prefix(client: Client, bucket: str) -> tuple[str, bool]:
     """Return the subject prefix of a bucket's keys, and whether its values are small.
 
-    Of a mirror it is the prefix of its origin. Raises NotFound.
+    The keys of a mirror have the prefix of the mirrored bucket. Raises NotFound.
     """
-    return _place(await _info(client, bucket), bucket)
+    return _parse_prefix(await _read_info(client, bucket), bucket)
 
 
-def _place(info: dict[str, Any], bucket: str) -> tuple[str, bool]:
+def _parse_prefix(info: dict[str, Any], bucket: str) -> tuple[str, bool]:
     mirror = (info["config"].get("mirror") or {}).get("name", "")
-    small = info["state"]["bytes"] <= _SMALL_BYTES * info["state"]["messages"]
-    return key_subject(mirror.removeprefix(KV) or bucket, ""), small
+    has_small_values = info["state"]["bytes"] <= _SMALL_BYTES * info["state"]["messages"]
+    return key_subject(mirror.removeprefix(KV) or bucket, ""), has_small_values
 
 
 async def read_key(client: Client, bucket: str, key: str, revision: int | None = None) -> Entry:
     """Return the value of a key, or one of its revisions; raises NotFound when there is none."""
-    prefix, _ = await _bucket(client, bucket)
+    prefix, _ = await _read_prefix(client, bucket)
     subject = prefix + key
     body: dict[str, Any] = {"last_by_subj": subject} if revision is None else {"seq": revision}
     try:
@@ -86,14 +88,14 @@ async def read_key(client: Client, bucket: str, key: str, revision: int | None =
         raise NotFound(
             f"{bucket} has no key {key}{revision_text}", err_code=error.err_code
         ) from error
-    message = from_api(reply, None)
+    message = decode_api_reply(reply, None)
     if message.subject != subject:
         raise NotFound(f"revision {revision} of {bucket} belongs to key {key_of(message.subject)}")
     return Entry(
         bucket, key, message.stream_seq or 0, message.stored_at_us,
         operation_of(dict(message.headers)), base64.b64decode(message.payload_base64),
         ttl=dict(message.headers).get(TTL),
-        headers=from_api(reply, 0, exact_headers=True).headers,
+        headers=decode_api_reply(reply, 0, exact_headers=True).headers,
     )  # fmt: skip
 
 
@@ -102,11 +104,11 @@ async def read_entries(
 ) -> list[Entry]:
     """Return the current entries of the matching keys, in order of revision."""
     entries = list[Entry]()
-    reader = await _reader(client, bucket, key_filter, policy, values=values)
+    reader = await _make_reader(client, bucket, key_filter, policy, values=values)
     reader.is_bounded = True
     async with reader:
-        while batch := await reader.batch():
-            entries += [_entry(bucket, message) for message in batch]
+        while batch := await reader.read_batch():
+            entries += [_make_entry(bucket, message) for message in batch]
     return entries
 
 
@@ -114,28 +116,28 @@ async def read_entries(
 async def watch(
     client: Client, bucket: str, key_filter: str, policy: Policy, quiet_s: float | None = None
 ) -> AsyncGenerator[AsyncIterator[Entry], None]:
-    """Enter with the current entries, and then new ones until `quiet_s` without one; raises
-    NotFound before that.
+    """Yield an iterator over the current entries, then over new ones until none comes for
+    `quiet_s`.
 
-    Raises Conflict at the end where the bucket was recreated meanwhile.
+    Raises NotFound at the start, and Conflict at the end if the bucket was recreated meanwhile.
     """
-    reader = await _reader(client, bucket, key_filter, policy, values=True)
+    reader = await _make_reader(client, bucket, key_filter, policy, values=True)
     reader.quiet_s = quiet_s
     async with reader:
-        yield (_entry(bucket, message) async for message in reader)
+        yield (_make_entry(bucket, message) async for message in reader)
         if client.link.state == "connected":
-            # What a recreated bucket has stored would be missing without a word.
+            # Otherwise nobody would notice that entries of a recreated bucket are missing.
             await reader.check_stream()
 
 
-async def _reader(
+async def _make_reader(
     client: Client, bucket: str, key_filter: str, policy: Policy, *, values: bool
 ) -> Reader:
-    info = await _info(client, bucket)
-    prefix, small = _place(info, bucket)
-    # Without its value a message has a header that says how long it was, which takes longer to
-    # read than a small value.
-    headers_only = not values and not small
+    info = await _read_info(client, bucket)
+    prefix, has_small_values = _parse_prefix(info, bucket)
+    # A message without its value has a header with the length instead, which takes longer to read
+    # than a small value.
+    headers_only = not values and not has_small_values
     subjects = (prefix + key_filter,)
     return Reader(
         client, f"{KV}{bucket}", subjects, policy, headers_only=headers_only,
@@ -143,7 +145,7 @@ async def _reader(
     )  # fmt: skip
 
 
-def _entry(bucket: str, message: Read) -> Entry:
+def _make_entry(bucket: str, message: StreamMessage) -> Entry:
     operation = operation_of(dict(message.headers)) if message.headers else "PUT"
     key = key_of(message.subject)
     return Entry(
@@ -159,8 +161,8 @@ def _entry(bucket: str, message: Read) -> Entry:
 
 async def read_page(client: Client, command: ReadKeys) -> KeysPage:
     """Return the newest revision of each matching key, or of those changed since a revision."""
-    info = await _info(client, command.bucket)
-    state, (prefix, _) = info["state"], _place(info, command.bucket)
+    info = await _read_info(client, command.bucket)
+    state, (prefix, _) = info["state"], _parse_prefix(info, command.bucket)
     stream, after = f"{KV}{command.bucket}", command.after_revision_seq
     rows: dict[str, KeyRow] = {}
     keys_count: int | None = None
@@ -182,28 +184,30 @@ async def read_page(client: Client, command: ReadKeys) -> KeysPage:
                 message = await anext(reader, None)
                 if message is None:
                     break
-                row = _row(_entry(command.bucket, message), command.preview_bytes)
+                row = _make_row(_make_entry(command.bucket, message), command.preview_bytes)
                 rows[row.key] = row
-    last = max([state["last_seq"], *(row.revision_seq for row in rows.values())])
+    last_seq = max([state["last_seq"], *(row.revision_seq for row in rows.values())])
     if after and len(rows) >= command.most_keys_count:
-        last = max(row.revision_seq for row in rows.values())  # the rest is asked for next
+        last_seq = max(
+            row.revision_seq for row in rows.values()
+        )  # the next request continues there
     return KeysPage(
-        tuple(rows.values()), keys_count, last, state.get("num_subjects", 0),
+        tuple(rows.values()), keys_count, last_seq, state.get("num_subjects", 0),
         time_us(info["created"]),
     )  # fmt: skip
 
 
 async def read_names(client: Client, command: ReadKeyNames) -> KeyNames:
-    """Return the names of keys, from the server's subject counts: in a tenth of the time of
-    reading.
+    """Return the names of keys from the server's subject counts, which takes a tenth of the time
+    of reading the keys.
     """
-    info = await _info(client, command.bucket)
-    prefix, _ = _place(info, command.bucket)
+    info = await _read_info(client, command.bucket)
+    prefix, _ = _parse_prefix(info, command.bucket)
     body: dict[str, Any] = {"subjects_filter": prefix + command.wanted}
     names: list[str] = []
     while len(names) < command.most_keys_count:
         body["offset"] = len(names)
-        # A page may have 100,000 names: it takes the server as long as a list.
+        # A page may have 100,000 names, and takes the server as much time as a list.
         limit_s = max(client.connection.request_timeout_s, client.connection.list_timeout_s)
         reply = await client.request(f"STREAM.INFO.{KV}{command.bucket}", body, limit_s)
         page = decoder_of(_Names).decode(reply)
@@ -226,23 +230,23 @@ class _Names(msgspec.Struct):
     state: _Subjects
     created: str
     total: int = 0
-    """Of all pages; 0 if there is one page."""
+    """Number of subjects on all pages; 0 if there is only one page."""
 
 
-async def read_these(client: Client, command: ReadTheseKeys) -> KeysPage:
-    """Return the newest revision of some keys; those without any are left out."""
-    info = await _info(client, command.bucket)
-    prefix, _ = _place(info, command.bucket)
+async def read_named_keys(client: Client, command: ReadTheseKeys) -> KeysPage:
+    """Return the newest revision of some keys, without the keys that have none."""
+    info = await _read_info(client, command.bucket)
+    prefix, _ = _parse_prefix(info, command.bucket)
     getter = ApiGetter(client, f"{KV}{command.bucket}", None)
-    messages = await getter.last_of_each([prefix + key for key in command.keys], "")
-    rows = [_stored_row(message, command.preview_bytes) for message in messages]
+    messages = await getter.read_last_of_each([prefix + key for key in command.keys], "")
+    rows = [_make_stored_row(message, command.preview_bytes) for message in messages]
     return KeysPage(
         tuple(rows), None, info["state"]["last_seq"], info["state"].get("num_subjects", 0),
         time_us(info["created"]),
     )  # fmt: skip
 
 
-def _stored_row(message: StoredMessage, preview_bytes: int) -> KeyRow:
+def _make_stored_row(message: StoredMessage, preview_bytes: int) -> KeyRow:
     value = base64.b64encode(base64.b64decode(message.payload_base64)[:preview_bytes]).decode()
     return KeyRow(
         key_of(message.subject), message.stream_seq or 0, message.stored_at_us,
@@ -252,15 +256,15 @@ def _stored_row(message: StoredMessage, preview_bytes: int) -> KeyRow:
 
 async def read_revisions(client: Client, command: ReadRevisions) -> KeysPage:
     """Return the stored revisions of a key, the oldest first."""
-    info = await _info(client, command.bucket)
+    info = await _read_info(client, command.bucket)
     entries = await read_entries(client, command.bucket, command.key, "all")
     return KeysPage(
-        tuple(_row(entry, command.preview_bytes) for entry in entries), None,
+        tuple(_make_row(entry, command.preview_bytes) for entry in entries), None,
         info["state"]["last_seq"], info["state"].get("num_subjects", 0), time_us(info["created"]),
     )  # fmt: skip
 
 
-def _row(entry: Entry, preview_bytes: int) -> KeyRow:
+def _make_row(entry: Entry, preview_bytes: int) -> KeyRow:
     value = base64.b64encode(entry.value[:preview_bytes]).decode()
     size = len(entry.value)
     return KeyRow(entry.key, entry.revision, entry.created_at_us, entry.operation, value, size)

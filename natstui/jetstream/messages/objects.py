@@ -1,4 +1,4 @@
-"""Object stores: their objects, and reading one with its digest checked."""
+"""Reads the objects of object stores, and writes one to a file after a check of its digest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 
 from natstui.decoding import decoder_of
 from natstui.errors import Conflict, NotFound, PermissionDenied, RequestFailed
-from natstui.files import complete_file, writing
+from natstui.files import complete_file, translate_write_errors
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.object_info import read_object_info
 from natstui.jetstream.connection.times import server_us, time_us
@@ -22,7 +22,7 @@ from natstui.jetstream.messages.reading import Reader
 from natstui.jetstream.messages.unfinished_objects import (
     UnfinishedObject,
     count_chunks,
-    unfinished_objects,
+    find_unfinished_objects,
 )
 from natstui.model.assets.buckets import (
     OBJECTS,
@@ -30,11 +30,11 @@ from natstui.model.assets.buckets import (
     info_subject,
     is_bucket,
     is_marker,
+    is_same_digest,
     object_name,
-    same_digest,
 )
 from natstui.model.assets.subjects import is_token
-from natstui.parsing import reason
+from natstui.parsing import describe_parse_error
 
 
 class _Link(msgspec.Struct):
@@ -88,43 +88,46 @@ class StoreContent:
     damaged: dict[str, str]
     """Name → why its info cannot be read."""
     unfinished: list[UnfinishedObject]
-    """Chunks of no object; empty if an info is damaged, which may name them."""
+    """Uploads whose chunks belong to no object; empty if an info is damaged, because they may
+    belong to that object."""
     server_at_us: int = 0
-    """The server's time, to which the age of these chunks is; 0 if the user may not read it."""
+    """The server's time of the reading, for the age of unfinished uploads; 0 if the user may not
+    read it."""
 
 
 @dataclass(frozen=True, slots=True)
-class CopiedObject:
-    """The content of an object after it was written to a file."""
+class WrittenObject:
+    """An object whose content was written to a file, and the result of the check."""
 
     stored: StoredObject
     size_bytes: int
-    wrong: str = ""
-    """The problem, after the name; empty when size and digest were checked."""
+    problem: str = ""
+    """What is wrong with it, as the end of a sentence about the object; "" if size and digest are
+    right."""
 
     @property
     def check_text(self) -> str:
         """Return the result of the check: `digest checked`, or the problem."""
-        if self.wrong:
-            return f"NOT VERIFIED: it {self.wrong}"
+        if self.problem:
+            return f"NOT VERIFIED: it {self.problem}"
         return "digest checked" if self.size_bytes else "empty"
 
 
 async def read_object(client: Client, bucket: str, name: str) -> StoredObject:
-    """Return the info of an object; raises NotFound when there is none."""
+    """Return the info of an object; raises NotFound if there is none, or it is deleted."""
     info = await read_object_info(client, bucket, name)
-    stored_object = _object(bucket, name, info.content, info.stored_at_us)
+    stored_object = _decode_object(bucket, name, info.content, info.stored_at_us)
     if stored_object.deleted:
         raise NotFound(f"{bucket} has no object {name}: it was deleted")
     return stored_object
 
 
-def _object(bucket: str, name: str, data: bytes, at_us: int) -> StoredObject:
+def _decode_object(bucket: str, name: str, data: bytes, at_us: int) -> StoredObject:
     try:
         info = decoder_of(_Info).decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise RequestFailed(
-            f"the metadata of {name} in {bucket} cannot be read: {reason(error)}"
+            f"the metadata of {name} in {bucket} cannot be read: {describe_parse_error(error)}"
         ) from error
     link = (info.options.link if info.options else None) or _Link()
     return StoredObject(
@@ -134,47 +137,46 @@ def _object(bucket: str, name: str, data: bytes, at_us: int) -> StoredObject:
 
 
 async def read_store(client: Client, bucket: str) -> StoreContent:
-    """Return the objects of a store and unfinished uploads.
+    """Return the objects of a store and its unfinished uploads.
 
-    Raises NotFound, and Conflict for a store that is recreated meanwhile: its chunks are of other
-    objects.
+    Raises NotFound, and Conflict if the store is recreated meanwhile.
     """
     created_at_us = None
     with suppress(PermissionDenied):  # the chunks cannot be counted then
-        created_at_us = time_us((await _info(client, bucket))["created"])
-    # In this order: an upload that ends meanwhile has its object then.
+        created_at_us = time_us((await _read_info(client, bucket))["created"])
+    # Chunks first: an upload that ends between the two reads has its object in the second one.
     chunks = await count_chunks(client, bucket)
-    objects_by_subject, damaged = await _all_objects(client, bucket)
+    objects_by_subject, damaged = await _read_all_objects(client, bucket)
     nuids = {stored_object.nuid for stored_object in objects_by_subject.values()}
-    unfinished = [] if damaged else await unfinished_objects(client, bucket, chunks, nuids)
+    unfinished = [] if damaged else await find_unfinished_objects(client, bucket, chunks, nuids)
     server_at_us = 0
     if created_at_us is not None:
-        info = await _info(client, bucket)
+        info = await _read_info(client, bucket)
         if time_us(info["created"]) != created_at_us:
             raise Conflict(f"{bucket} was deleted and recreated while it was read")
         # A local clock that is ahead would let a running upload look like a killed one.
         server_at_us = server_us(info)
-    return StoreContent(_present(objects_by_subject), damaged, unfinished, server_at_us)
+    return StoreContent(_existing_objects(objects_by_subject), damaged, unfinished, server_at_us)
 
 
-async def _info(client: Client, bucket: str) -> dict[str, Any]:
+async def _read_info(client: Client, bucket: str) -> dict[str, Any]:
     info: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{OBJECTS}{bucket}"))
     return info
 
 
 async def read_objects(client: Client, bucket: str) -> StoreContent:
-    """Return the objects of a store, without searching unfinished uploads; raises NotFound."""
-    objects_by_subject, damaged = await _all_objects(client, bucket)
-    return StoreContent(_present(objects_by_subject), damaged, [])
+    """Return the objects of a store, without a search for unfinished uploads; raises NotFound."""
+    objects_by_subject, damaged = await _read_all_objects(client, bucket)
+    return StoreContent(_existing_objects(objects_by_subject), damaged, [])
 
 
-async def names_with_chunks(client: Client, bucket: str, nuid: str) -> list[str]:
-    """Return the names of the objects whose chunks have this id, without deleted ones."""
+async def find_names_with_chunks(client: Client, bucket: str, nuid: str) -> list[str]:
+    """Return the names of the existing objects whose chunks have this id."""
     store_content = await read_objects(client, bucket)
     return [present.name for present in store_content.objects if present.nuid == nuid]
 
 
-def _present(objects_by_subject: dict[str, StoredObject]) -> list[StoredObject]:
+def _existing_objects(objects_by_subject: dict[str, StoredObject]) -> list[StoredObject]:
     return sorted(
         (
             stored_object
@@ -185,13 +187,14 @@ def _present(objects_by_subject: dict[str, StoredObject]) -> list[StoredObject]:
     )
 
 
-async def _all_objects(
+async def _read_all_objects(
     client: Client, bucket: str
 ) -> tuple[dict[str, StoredObject], dict[str, str]]:
-    """Return the objects by their subject, including deleted ones, and why some cannot be read.
+    """Return the objects by their subject, including deleted ones, and by name why the info of the
+    others cannot be read.
 
-    The name in an entry is what another client wrote: where that name has an entry of its own, an
-    object has the name of its subject.
+    Another client may have written a wrong name into an info: if another object has that name, the
+    object gets the name in its subject.
     """
     by_subject: dict[str, StoredObject] = {}
     damaged: dict[str, str] = {}
@@ -201,10 +204,10 @@ async def _all_objects(
     ) as reader:
         async for message in reader:
             if is_marker(dict(message.headers)):
-                continue  # It was too old: this is what the server left of it.
+                continue  # The server left this marker when the info had expired.
             name = object_name(message.subject)
             try:
-                stored_object = _object(bucket, name, message.payload, message.stored_at_us)
+                stored_object = _decode_object(bucket, name, message.payload, message.stored_at_us)
             except RequestFailed as error:
                 damaged[name] = str(error)
                 continue
@@ -223,12 +226,12 @@ async def copy_object(
     progress: Callable[[int], None],
     *,
     verify: bool = True,
-) -> CopiedObject:
-    """Write an object's content, for a link that of its target, and return the result.
+) -> WrittenObject:
+    """Write an object's content to a file, and return the result; for a link, that of its target.
 
-    Raises Conflict when it was replaced or deleted meanwhile, and RequestFailed when it is
-    incomplete, has no digest or a wrong one: it must not be used then. Without `verify` these are
-    returned as the problem.
+    Raises Conflict if the object was replaced or deleted meanwhile, and RequestFailed if it is
+    incomplete, or has no digest or a wrong one. Without `verify`, the last three are only returned
+    as the problem of the result.
     """
     stored_object = await _follow_links(client, stored_object)
     if stored_object.chunks_count and not is_token(stored_object.nuid):
@@ -243,7 +246,7 @@ async def copy_object(
         async with Reader(client, stream, (subject,), is_bounded=True) as reader:
             async for message in reader:
                 if size_bytes > stored_object.size_bytes and verify:
-                    break  # It is damaged, and may have no end.
+                    break  # It is damaged, and there may be any number of chunks.
                 file.write(message.payload)
                 digest.update(message.payload)
                 size_bytes += len(message.payload)
@@ -255,7 +258,7 @@ async def copy_object(
         )
     elif size_bytes and not stored_object.digest:
         problem = "has no digest: its bytes cannot be checked"
-    elif stored_object.digest and not same_digest(stored_object.digest, digest.digest()):
+    elif stored_object.digest and not is_same_digest(stored_object.digest, digest.digest()):
         problem = f"is damaged: its digest is not {stored_object.digest}"
     if problem:
         await _check_unchanged(client, stored_object)
@@ -263,18 +266,18 @@ async def copy_object(
         raise RequestFailed(
             f"{stored_object.name} {problem}; natstui object get --no-verify writes what is there"
         )
-    return CopiedObject(stored_object, size_bytes, problem)
+    return WrittenObject(stored_object, size_bytes, problem)
 
 
 async def _check_unchanged(client: Client, stored_object: StoredObject) -> None:
     """Raise Conflict if an object was replaced or deleted while it was read."""
-    what = "replaced"
+    change_word = "replaced"
     try:
-        now = await read_object(client, stored_object.bucket, stored_object.name)
+        current = await read_object(client, stored_object.bucket, stored_object.name)
     except NotFound:
-        now, what = None, "deleted"
-    if now is None or now.nuid != stored_object.nuid:
-        raise Conflict(f"{stored_object.name} was {what} while it was read: get it again")
+        current, change_word = None, "deleted"
+    if current is None or current.nuid != stored_object.nuid:
+        raise Conflict(f"{stored_object.name} was {change_word} while it was read: get it again")
 
 
 async def _follow_links(client: Client, stored_object: StoredObject) -> StoredObject:
@@ -306,11 +309,11 @@ async def save_object(
     *,
     overwrites: bool,
     verify: bool = True,
-) -> CopiedObject:
-    """Write an object's content to the disk, and return the result.
+) -> WrittenObject:
+    """Write an object's content to a new file, and return the result.
 
-    The file appears when it is complete and its digest was checked. Raises UsageError or
-    WriteFailed when it cannot be written, and what `copy_object` raises.
+    The file appears only when it is complete and its digest was checked. Raises UsageError or
+    WriteFailed if it cannot be written, and what `copy_object` raises.
     """
-    with writing(target), complete_file(target, replaces=overwrites) as file:
+    with translate_write_errors(target), complete_file(target, replaces=overwrites) as file:
         return await copy_object(client, stored_object, file, progress, verify=verify)

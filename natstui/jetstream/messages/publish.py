@@ -27,10 +27,10 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.storing import (
     MESSAGE_ID,
-    check_answered,
     check_domain,
-    effects_of,
-    not_kept,
+    check_responders,
+    count_not_kept,
+    describe_side_effects,
     store,
 )
 from natstui.jetstream.connection.subject_counts import read_subject_counts
@@ -39,9 +39,9 @@ from natstui.jetstream.connection.writer import (
     JournalDraft,
     PartialOutcome,
     Writer,
-    with_state_now,
+    add_state_if_unknown,
 )
-from natstui.jetstream.messages.decode import from_api, pairs_of
+from natstui.jetstream.messages.decode import decode_api_reply, read_headers
 from natstui.model.assets.limits_loss import destinations_of, rolled_up_filters, stored_filters
 from natstui.model.assets.subjects import has_wildcard, is_literal
 from natstui.model.records.messages import PubAck, PublishMessage, RequestReply, StoredMessage
@@ -49,9 +49,9 @@ from natstui.units import counted, local_text
 
 
 def _check_subject(subject: str, reply: str = "") -> None:
-    """Raise UsageError for a subject, or a subject for replies, that nobody can receive.
+    """Raise UsageError for a subject, or a reply subject, that nobody can receive.
 
-    A server takes a message to `orders.*` or `orders..new` as to any subject.
+    A server accepts a message to `orders.*` or `orders..new` like one to any other subject.
     """
     if has_wildcard(subject):
         raise UsageError(f"{subject!r} has a wildcard: a message has one subject")
@@ -65,11 +65,12 @@ async def publish(writer: Writer, command: PublishMessage) -> PubAck:
     """Publish into a stream.
 
     Raises UsageError for a subject that nobody can receive, RequestFailed when no stream stores
-    the subject or it refuses, and Refused where one of another domain would store it as well.
+    the subject or the stream refuses the message, and ActionRefused if a stream of another domain
+    would store it as well.
     """
     _check_subject(command.subject)
     await check_domain(writer.client, command.subject)
-    payload, headers = base64.b64decode(command.payload_base64), _headers(command)
+    payload, headers = base64.b64decode(command.payload_base64), _make_headers(command)
 
     async def send() -> PubAck:
         return await store(writer.client, command.subject, payload, headers)
@@ -78,27 +79,28 @@ async def publish(writer: Writer, command: PublishMessage) -> PubAck:
     if command.message_id is not None:
         doubt += f"; sent again with the id {command.message_id!r} it is not stored twice"
     draft = JournalDraft(
-        "publish", "", None, _kept(command.subject, len(payload), headers), doubt=doubt
+        "publish", "", None, _journal_fields(command.subject, len(payload), headers), doubt=doubt
     )
-    loses = await _loses(writer, command.subject, headers)
+    loses = await _describe_loss(writer, command.subject, headers)
     confirmation = command.subject, command.confirmed
     writing = writer.send(draft, confirmation, send, msgspec.to_builtins, loses)
-    return await with_state_now(
-        writing, lambda: _last_text(writer.client, command.subject, payload, headers)
+    return await add_state_if_unknown(
+        writing, lambda: _newest_text(writer.client, command.subject, payload, headers)
     )
 
 
-async def _last_text(
+async def _newest_text(
     client: Client,
     subject: str,
     payload: bytes,
     headers: Mapping[str, str],
     acks: Sequence[PubAck] = (),
 ) -> str:
-    """Return whether the newest message of a subject is one that got no acknowledgement.
+    """Return a sentence about the newest message of a subject: whether it is the one with this
+    payload and these headers, which got no ack.
 
-    `acks` are of messages before it.
-    Raises NotFound where no stream stores the subject, and the request errors.
+    `acks` are those of the messages sent before it.
+    Raises NotFound if no stream stores the subject, and the request errors.
     """
     names = json.loads(await client.request("STREAM.NAMES", {"subject": subject})).get("streams")
     if not names:
@@ -108,8 +110,8 @@ async def _last_text(
         reply = await client.request(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
     except NotFound:
         return f'{stream} has no message of "{subject}"'
-    last = from_api(reply, None)
-    message_id, last_id = _id_in(headers.items()), _id_in(last.headers)
+    last = decode_api_reply(reply, None)
+    message_id, last_id = _find_message_id(headers.items()), _find_message_id(last.headers)
     if any((ack.stream, ack.stored_seq) == (stream, last.stream_seq) for ack in acks):
         same = "acknowledged before: the one without an acknowledgement is not stored"
     elif message_id is not None and message_id == last_id:
@@ -122,7 +124,7 @@ async def _last_text(
     return f'the newest of "{subject}" in {stream} is {last.stream_seq} of {at}, {same}'
 
 
-def _id_in(headers: Iterable[tuple[str, str]]) -> str | None:
+def _find_message_id(headers: Iterable[tuple[str, str]]) -> str | None:
     return next((text for name, text in headers if name.lower() == MESSAGE_ID), None)
 
 
@@ -133,7 +135,9 @@ async def ack_text(client: Client, subject: str, ack: PubAck) -> str:
     if ack.domain is not None:
         return f"acknowledged as {ack.stored_seq} in {ack.stream_text}"
     try:
-        missing = await not_kept(client, ack.stream, [(ack.stored_seq, ack.stored_seq)], subject)
+        missing = await count_not_kept(
+            client, ack.stream, [(ack.stored_seq, ack.stored_seq)], subject
+        )
     except PermissionDenied:
         return f"acknowledged as {ack.stored_seq} in {ack.stream}"
     if missing is None:
@@ -143,60 +147,62 @@ async def ack_text(client: Client, subject: str, ack: PubAck) -> str:
 
 @dataclass(slots=True)
 class Batch:
-    """Messages to send to one subject in order, and their progress."""
+    """Messages to send to one subject in order, and how far the sending is."""
 
     subject: str
     payloads: Iterable[bytes]
     count: int
-    given_bytes: int
-    """Length of the payload before its templates are filled in."""
+    template_bytes: int
+    """Length of the payload before its templates are replaced."""
     headers: tuple[tuple[str, str], ...] = ()
     reply: str = ""
     sleep_s: float = 0.0
     """Pause between two messages."""
     stored: bool = False
-    """Whether each waits for the ack of a stream."""
+    """Whether each message waits for the ack of a stream."""
     confirmed: str | None = None
     """The typed subject, if a confirmation is required."""
     sent_count: int = 0
     payload_bytes: int = 0
-    unanswered: bytes | None = None
-    """The payload that waits for its acknowledgement."""
+    unacked_payload: bytes | None = None
+    """The payload that waits for its ack; None if none does."""
     acks: list[PubAck] = field(default_factory=list)
-    """Acks of the first and of the newest stored message."""
+    """Acks of the first and of the newest acknowledged message."""
     duplicates_count: int = 0
     created_at_us: dict[str, int] = field(default_factory=dict)
-    """Stream → its creation time, read after its first ack; absent where it cannot be read."""
+    """Stream → its creation time, read after its first ack; absent if it cannot be read."""
     not_kept: tuple[int, str] | None = None
-    """How many messages were acknowledged and not kept, and why."""
+    """How many messages the stream acknowledged but did not keep, and why; None if it kept all."""
     is_checked: bool = True
     """Whether it is known which messages the stream kept."""
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return what was sent until now, for the journal."""
+        """Return the number of sent messages and of their bytes, for the journal."""
         return {"sent_count": self.sent_count, "payload_bytes": self.payload_bytes}
 
     @property
     def is_lost(self) -> bool:
-        """Return whether the stream kept none: newer messages may replace older ones."""
+        """Return whether the stream kept no message of the batch."""
         stored_count = self.sent_count - self.duplicates_count
         return self.not_kept is not None and self.not_kept[0] >= stored_count
 
 
 async def publish_batch(writer: Writer, batch: Batch) -> None:
-    """Send all messages, journalled as one; the batch has the counts, also after an error.
+    """Send all messages, with one journal entry; the batch has the counts, also after an error.
 
-    Raises what `Writer.send`, `Client.telling` and `Client.publish` raise, and UsageError for a
-    subject that nobody can receive; if it is to be stored, RequestFailed when no stream does,
-    Refused when one of another domain would too, and Conflict when the stream was recreated
-    meanwhile.
+    Raises what `Writer.send`, `Client.flush_after` and `Client.publish` raise, and UsageError for
+    a subject that nobody can receive. If the messages are to be stored, raises RequestFailed when
+    no stream does, ActionRefused if a stream of another domain would, too, and Conflict when the
+    stream was recreated meanwhile.
     """
     _check_subject(batch.subject, batch.reply)
     if batch.stored:
         await check_domain(writer.client, batch.subject)
     headers = Pairs(batch.headers)
-    journalled = _kept(batch.subject, batch.given_bytes, headers) | {"count": batch.count}
+    journalled = _journal_fields(batch.subject, batch.template_bytes, headers) | {
+        "count": batch.count
+    }
     doubt = "some messages may still have been sent"
     if batch.stored:
         command = f"natstui stream get STREAM --last-for {batch.subject}"
@@ -206,25 +212,25 @@ async def publish_batch(writer: Writer, batch: Batch) -> None:
         (batch.subject, batch.confirmed),
         lambda: _send_all(writer.client, batch, headers),
         lambda _: batch.counts,
-        await _loses(writer, batch.subject, headers, batch.reply),
-        lambda: _so_far(batch),
+        await _describe_loss(writer, batch.subject, headers, batch.reply),
+        lambda: _partial_outcome(batch),
     )
 
-    async def state_now() -> str:
-        if batch.unanswered is None:
+    async def describe_state() -> str:
+        if batch.unacked_payload is None:
             return "every message was acknowledged"
-        return await _last_text(
-            writer.client, batch.subject, batch.unanswered, headers, batch.acks[-1:]
+        return await _newest_text(
+            writer.client, batch.subject, batch.unacked_payload, headers, batch.acks[-1:]
         )
 
-    await (with_state_now(writing, state_now) if batch.stored else writing)
+    await (add_state_if_unknown(writing, describe_state) if batch.stored else writing)
 
 
-def _so_far(batch: Batch) -> PartialOutcome:
-    """Return the outcome of a batch that is stopped: not `failed` once a part of it is sent."""
+def _partial_outcome(batch: Batch) -> PartialOutcome:
+    """Return the outcome of a stopped batch: `failed` only if no part of it was sent."""
     if not batch.stored:
         return PartialOutcome("unknown", "it was stopped: at most these arrived", batch.counts)
-    if batch.unanswered is not None:
+    if batch.unacked_payload is not None:
         text = f"it was stopped: {batch.sent_count:,} acknowledged, 1 more without an ack"
         return PartialOutcome("unknown", text, batch.counts)
     text = f"it was stopped: {batch.sent_count:,} acknowledged, no more sent"
@@ -233,28 +239,28 @@ def _so_far(batch: Batch) -> PartialOutcome:
 
 async def _send_all(client: Client, batch: Batch, headers: dict[str, str]) -> None:
     if batch.stored:
-        async for payload in _spaced(batch):
-            batch.unanswered = payload
+        async for payload in _pace_payloads(batch):
+            batch.unacked_payload = payload
             ack = await store(client, batch.subject, payload, headers)
-            batch.unanswered = None
+            batch.unacked_payload = None
             _check_order(batch.acks, ack)
             is_elsewhere = ack.domain is not None
             if batch.count > 1 and not is_elsewhere and ack.stream not in batch.created_at_us:
-                with suppress(NotFound, PermissionDenied):  # the last look says so
-                    batch.created_at_us[ack.stream] = await _creation_us(client, ack.stream)
+                with suppress(NotFound, PermissionDenied):  # `_check_streams` reports it
+                    batch.created_at_us[ack.stream] = await _read_creation_us(client, ack.stream)
             batch.acks[1:] = [ack]
             batch.duplicates_count += ack.duplicate
-            _count(batch, payload)
+            _count_sent(batch, payload)
         await _check_streams(client, batch)
-        await _compare(client, batch)
+        await _count_not_kept(client, batch)
         return
     try:
-        async with client.telling(batch.subject):
-            async for payload in _spaced(batch):
+        async with client.flush_after(batch.subject):
+            async for payload in _pace_payloads(batch):
                 await client.publish(
                     batch.subject, payload, reply=batch.reply, headers=headers or None
                 )
-                _count(batch, payload)
+                _count_sent(batch, payload)
     except PermissionDenied:
         batch.sent_count = batch.payload_bytes = 0
         raise
@@ -281,20 +287,22 @@ async def _check_streams(client: Client, batch: Batch) -> None:
     """Raise Conflict when a stream that stored messages was deleted or recreated meanwhile."""
     for stream, created_at_us in batch.created_at_us.items():
         try:
-            is_same = await _creation_us(client, stream) == created_at_us
-            what = "deleted and recreated"
+            is_same = await _read_creation_us(client, stream) == created_at_us
+            change_word = "deleted and recreated"
         except NotFound:
-            is_same, what = False, "deleted"
+            is_same, change_word = False, "deleted"
         if not is_same:
-            raise Conflict(f"{stream} was {what} meanwhile: what it stored before that is missing")
+            raise Conflict(
+                f"{stream} was {change_word} meanwhile: what it stored before that is missing"
+            )
 
 
-async def _creation_us(client: Client, stream: str) -> int:
+async def _read_creation_us(client: Client, stream: str) -> int:
     return time_us(json.loads(await client.request(f"STREAM.INFO.{stream}"))["created"])
 
 
-async def _compare(client: Client, batch: Batch) -> None:
-    """Store in the batch how many messages the stream did not keep."""
+async def _count_not_kept(client: Client, batch: Batch) -> None:
+    """Set in the batch how many messages the stream did not keep."""
     stored_count = batch.sent_count - batch.duplicates_count
     new_acks = [ack for ack in batch.acks if not ack.duplicate]
     if not new_acks:
@@ -310,7 +318,7 @@ async def _compare(client: Client, batch: Batch) -> None:
         last.stored_seq,
     )
     try:
-        missing = await not_kept(client, last.stream, [seqs], batch.subject)
+        missing = await count_not_kept(client, last.stream, [seqs], batch.subject)
     except PermissionDenied:
         batch.is_checked = False
         return
@@ -319,32 +327,38 @@ async def _compare(client: Client, batch: Batch) -> None:
         batch.not_kept = min(count, stored_count), reason
 
 
-async def _spaced(batch: Batch) -> AsyncIterator[bytes]:
+async def _pace_payloads(batch: Batch) -> AsyncIterator[bytes]:
     for payload in batch.payloads:
         if batch.sent_count and batch.sleep_s:
             await asyncio.sleep(batch.sleep_s)
         yield payload
 
 
-def _count(batch: Batch, payload: bytes) -> None:
+def _count_sent(batch: Batch, payload: bytes) -> None:
     batch.sent_count += 1
     batch.payload_bytes += len(payload)
 
 
-async def _loses(
+async def _describe_loss(
     writer: Writer, subject: str, headers: Mapping[str, str], reply: str = ""
 ) -> str | None:
-    """Return what a message deletes or changes for good: by a rollup, in a bucket, or as a request
-    to the API. The subjects for replies, of schedules and of traces count as its own.
+    """Return a sentence about what a message deletes or changes for good: by a roll-up, in a
+    bucket, or as a request to the API; None if nothing.
+
+    The subjects of its replies, its schedule and its trace are examined as well.
     """
     subjects = [subject, *filter(None, [reply, *destinations_of(headers.items())])]
-    effects = await effects_of(writer.client, subjects)
-    rolled_up = await _rolled_up(writer, subject, headers)
+    effects = await describe_side_effects(writer.client, subjects)
+    rolled_up = await _describe_rollup_loss(writer, subject, headers)
     return " and ".join(filter(None, (rolled_up, effects))) or None
 
 
-async def _rolled_up(writer: Writer, subject: str, headers: Mapping[str, str]) -> str | None:
-    """Return what a message deletes by a roll-up or as a schedule; None if nothing."""
+async def _describe_rollup_loss(
+    writer: Writer, subject: str, headers: Mapping[str, str]
+) -> str | None:
+    """Return a sentence about what a message deletes by a roll-up or as a schedule; None if
+    nothing.
+    """
     filters = rolled_up_filters(subject, headers.items())
     if not filters:
         return None
@@ -381,31 +395,32 @@ async def request_reply(writer: Writer, command: RequestReply) -> StoredMessage:
     payload, headers = base64.b64decode(command.payload_base64), Pairs(command.headers)
 
     async def send() -> StoredMessage:
-        reply = await writer.client.ask(
+        reply = await writer.client.request_subject(
             command.subject, payload, headers=headers or None, timeout_s=command.timeout_s
         )
-        check_answered(reply, f'no reply on "{command.subject}"')
-        return arrived(reply, None)
+        check_responders(reply, f'no reply on "{command.subject}"')
+        return make_message(reply, None)
 
     doubt = "somebody may still have received the request"
     draft = JournalDraft(
-        "request", "", None, _kept(command.subject, len(payload), headers), doubt=doubt
+        "request", "", None, _journal_fields(command.subject, len(payload), headers), doubt=doubt
     )
     return await writer.send(
         draft,
         (command.subject, command.confirmed),
         send,
         lambda reply: {"reply_bytes": reply.payload_bytes},
-        await _loses(writer, command.subject, headers),
+        await _describe_loss(writer, command.subject, headers),
     )
 
 
 async def request_replies(
     writer: Writer, request_batch: Batch, wanted_count: int, timeout_s: float, on_reply: OnReply
 ) -> None:
-    """Send the single message of a batch as a request; `on_reply` gets each reply as it comes.
+    """Send the single message of a batch as a request; `on_reply` is called with each reply.
 
-    0 means all that come within the time-out. Raises RequestFailed when fewer than wanted came.
+    A `wanted_count` of 0 means all replies within the time-out. Raises RequestFailed when fewer
+    than `wanted_count` arrive.
     """
     _check_subject(request_batch.subject)
     headers, (payload,) = Pairs(request_batch.headers), request_batch.payloads
@@ -414,7 +429,7 @@ async def request_replies(
         count = replies_bytes = 0
         try:
             async with asyncio.timeout(timeout_s if wanted_count != 1 else None):
-                async for reply in _replies(writer.client, request_batch, payload, timeout_s):
+                async for reply in _read_replies(writer.client, request_batch, payload, timeout_s):
                     on_reply(reply)
                     count, replies_bytes = count + 1, replies_bytes + len(reply.data)
                     if count == wanted_count:
@@ -430,54 +445,59 @@ async def request_replies(
         return replies_bytes
 
     doubt = "somebody may still have received the request"
-    journalled = _kept(request_batch.subject, len(payload), headers)
+    journalled = _journal_fields(request_batch.subject, len(payload), headers)
     await writer.send(
         JournalDraft("request", "", None, journalled, doubt=doubt),
         (request_batch.subject, request_batch.confirmed),
         send,
         lambda length_bytes: {"reply_bytes": length_bytes},
-        await _loses(writer, request_batch.subject, headers),
+        await _describe_loss(writer, request_batch.subject, headers),
     )
 
 
-async def _replies(
+async def _read_replies(
     client: Client, request_batch: Batch, payload: bytes, timeout_s: float
 ) -> AsyncIterator[Msg]:
     headers = Pairs(request_batch.headers) or None
-    replies = client.answers(request_batch.subject, payload, timeout_s=timeout_s, headers=headers)
+    replies = client.request_many(
+        request_batch.subject, payload, timeout_s=timeout_s, headers=headers
+    )
     async with aclosing(replies):
         async for reply in replies:
-            check_answered(reply, f'no reply on "{request_batch.subject}"')
+            check_responders(reply, f'no reply on "{request_batch.subject}"')
             yield reply
 
 
 OnReply = Callable[[Msg], None]
-_PLAIN = ("Nats-Msg-Id", "Nats-TTL", "Nats-Expected-")
+_JOURNALLED_HEADERS = ("Nats-Msg-Id", "Nats-TTL", "Nats-Expected-")
 
 
-def _kept(subject: str, payload_bytes: int, headers: dict[str, str]) -> dict[str, Any]:
-    """Return the journal's fields: no payload, and only the names of other headers."""
+def _journal_fields(subject: str, payload_bytes: int, headers: dict[str, str]) -> dict[str, Any]:
+    """Return the fields for the journal: without the payload, and without the values of headers
+    other than `_JOURNALLED_HEADERS`.
+    """
     safe_headers = {
-        name: text if name.startswith(_PLAIN) else "" for name, text in headers.items()
+        name: text if name.startswith(_JOURNALLED_HEADERS) else ""
+        for name, text in headers.items()
     }
     sizes: dict[str, Any] = {"subject": subject, "payload_bytes": payload_bytes}
     return sizes | ({"headers": safe_headers} if safe_headers else {})
 
 
-def arrived(msg: Msg, preview_bytes: int | None) -> StoredMessage:
-    """Return a delivered message, without a sequence."""
+def make_message(msg: Msg, preview_bytes: int | None) -> StoredMessage:
+    """Return a received message as a record, without a sequence, with the current time."""
     payload = msg.data if preview_bytes is None else msg.data[:preview_bytes]
     return StoredMessage(
         None,
         msg.subject,
         time.time_ns() // 1000,
-        pairs_of(msg.headers),
+        read_headers(msg.headers),
         base64.b64encode(payload).decode(),
         len(msg.data),
     )
 
 
-def _headers(command: PublishMessage) -> Pairs:
+def _make_headers(command: PublishMessage) -> Pairs:
     fields = {
         "Nats-Msg-Id": command.message_id,
         "Nats-TTL": command.ttl,

@@ -1,4 +1,4 @@
-"""Pulls one message of a pull consumer, and acks or naks it."""
+"""Pulls one message of a pull consumer, and acks, naks or terminates it."""
 
 from __future__ import annotations
 
@@ -23,41 +23,44 @@ from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.storing import check_ack_consumer
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, Config, JournalDraft, Writer
-from natstui.jetstream.messages.decode import pairs_of
+from natstui.jetstream.messages.decode import read_headers
 from natstui.model.assets.fields import number_at, text_at
-from natstui.model.assets.limits_loss import CONSUMED
+from natstui.model.assets.limits_loss import ACK_RETENTIONS
 from natstui.model.assets.loss import Loss
 from natstui.model.assets.subjects import has_wildcard
 from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNext, StoredMessage
 from natstui.units import counted
 
-_LATE_S = 2.0
-_MOST_LOOKED_THROUGH = 2_000
-"""Of more streams or consumers it is not looked for those that deliver to a subject: a request
-for each would take seconds, and load the server."""
+_REPLY_MARGIN_S = 2.0
+_MAX_SEARCHED_COUNT = 2_000
+"""With more streams or consumers, those that deliver to a subject are not searched: that takes
+one request per stream, which would take seconds and load the server."""
 
 
 async def receiving_loss(
-    client: Client, stream: str, info: Config, most_count: int | None, *, acks: bool | None
+    client: Client, stream: str, info: Config, max_count: int | None, *, acks: bool | None
 ) -> str | None:
-    """Return what receiving from a consumer takes from its other clients for good; None if
-    nothing.
+    """Return a sentence about which messages the consumer's other clients will never receive
+    because these are received here; None if there are none.
 
-    `info` is the CONSUMER.INFO, `most_count` the number of messages (None: without end), and
-    `acks` whether they are acknowledged; None: not known yet. Raises the request errors.
+    `info` is the CONSUMER.INFO, `max_count` the number of messages to receive (None: no limit),
+    and `acks` whether they are acknowledged (None: not known yet). Raises the request errors.
     """
     config = info["config"]
     consumer, policy = info["name"], text_at(config, "ack_policy")
-    messages_text = _messages_text(most_count)
+    messages_text = _messages_text(max_count)
     if info.get("push_bound") and not config.get("deliver_group"):
         return None
-    held_msgs = number_at(info, "num_ack_pending")
-    if policy == "all" and acks is not False and (held_msgs or acks is None):
-        held_text = counted(f"{held_msgs:,}", "message")
-        return f"an ack acknowledges all earlier ones, too: clients of {consumer} hold {held_text}"
+    ack_pending_msgs = number_at(info, "num_ack_pending")
+    if policy == "all" and acks is not False and (ack_pending_msgs or acks is None):
+        ack_pending_text = counted(f"{ack_pending_msgs:,}", "message")
+        return (
+            "an ack acknowledges all earlier ones, too: "
+            f"clients of {consumer} hold {ack_pending_text}"
+        )
     if policy == "none" and not acks:
-        retention = await _retention(client, stream)
-        if retention in CONSUMED:
+        retention = await _read_retention(client, stream)
+        if retention in ACK_RETENTIONS:
             return (
                 f"{consumer} has ack policy none, and {stream} {retention} retention: "
                 f"{messages_text} that nobody else needs is removed when it is received"
@@ -73,12 +76,12 @@ async def receiving_loss(
     limit_text = f"max deliver {max_deliver}"
     if max_deliver == 1:
         return f"{messages_text} is not delivered again: {consumer} has {limit_text}"
-    # The next delivery of these is the last; of the others it is the second at most.
+    # The next delivery of these messages is the last one; of the others it is the second at most.
     counter = "num_ack_pending" if max_deliver == 2 else "num_redelivered"
     if last_msgs := number_at(info, counter):
         last_text = counted(f"{last_msgs:,}", "message")
         return f"{last_text} of {consumer} may reach {limit_text}, and are given up then"
-    if most_count is None or most_count >= max_deliver:
+    if max_count is None or max_count >= max_deliver:
         return (
             f"a message of {consumer} that reaches {limit_text} here, redelivered after the ack "
             "wait, is given up"
@@ -87,12 +90,12 @@ async def receiving_loss(
 
 
 async def listening_loss(client: Client, subjects: Sequence[str], queue: str) -> str | None:
-    """Return what push consumers without a listener would deliver to a new one, instead of to
-    their own, in clauses; None if nothing.
+    """Return clauses about what push consumers without a subscriber would lose by delivering to a
+    new subscription to `subjects`; None if nothing.
 
-    Only a subscription to the very deliver subject starts them, not one with a wildcard, and with
-    a deliver group only its members (measured). Raises RequestFailed when there are too many
-    consumers to look through, and the request errors.
+    Only a subscription to exactly the deliver subject starts a push consumer, not one with a
+    wildcard; with a deliver group, only a member of it does (measured). Raises RequestFailed when
+    there are too many consumers to examine, and the request errors.
     """
     literal_subjects = {subject for subject in subjects if not has_wildcard(subject)}
     if not literal_subjects:
@@ -102,7 +105,7 @@ async def listening_loss(client: Client, subjects: Sequence[str], queue: str) ->
     except JetStreamUnavailable:
         return None
     streams_count, consumers_count = number_at(account, "streams"), number_at(account, "consumers")
-    if max(streams_count, consumers_count) > _MOST_LOOKED_THROUGH:
+    if max(streams_count, consumers_count) > _MAX_SEARCHED_COUNT:
         raise RequestFailed(
             f"there are {counted(f'{consumers_count:,}', 'consumer')} on "
             f"{counted(f'{streams_count:,}', 'stream')}"
@@ -111,11 +114,11 @@ async def listening_loss(client: Client, subjects: Sequence[str], queue: str) ->
     if consumers_count:
         async for page in client.pages("STREAM.NAMES"):
             for stream in json.loads(page).get("streams") or ():
-                clauses += await _delivered_here(client, stream, literal_subjects, queue)
+                clauses += await _describe_deliveries(client, stream, literal_subjects, queue)
     return " and ".join(clauses) or None
 
 
-async def _delivered_here(
+async def _describe_deliveries(
     client: Client, stream: str, subjects: set[str], queue: str
 ) -> list[str]:
     clauses = []
@@ -134,13 +137,13 @@ async def _delivered_here(
     return clauses
 
 
-def _messages_text(most_count: int | None) -> str:
-    if most_count is None:
+def _messages_text(max_count: int | None) -> str:
+    if max_count is None:
         return "each message"
-    return "one message" if most_count == 1 else f"each of up to {most_count:,} messages"
+    return "one message" if max_count == 1 else f"each of up to {max_count:,} messages"
 
 
-async def _retention(client: Client, stream: str) -> str:
+async def _read_retention(client: Client, stream: str) -> str:
     """Return the retention of a stream; raises the request errors."""
     info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
     return text_at(info["config"], "retention")
@@ -154,20 +157,22 @@ async def pull_next(
 ) -> PulledMessage:
     """Pull the next message; raises NotFound when there is none within `wait_s`.
 
-    `loses` is what that takes from other clients. Raises Conflict unless the consumer, with this
-    creation time, is the confirmed one.
+    `loses` is what other clients lose by it, as a sentence. Raises Conflict if the consumer is not
+    the confirmed one, which has this creation time.
     """
     body = {"group": command.group} if command.group is not None else {}
     doubt = "a message may still have been delivered"
-    found = None
+    target = None
     if created_at_us is not None:
-        found = Asset({}, created_at_us, {}, Loss((loses,) if loses else (), None))
-    draft = JournalDraft("pull", command.stream, command.consumer, body, found=found, doubt=doubt)
+        target = Asset({}, created_at_us, {}, Loss((loses,) if loses else (), None))
+    draft = JournalDraft(
+        "pull", command.stream, command.consumer, body, target=target, doubt=doubt
+    )
     return await writer.send(
         draft,
         (command.consumer, command.confirmed),
         lambda: next_message(writer.client, command),
-        _taken,
+        _journal_result,
         loses,
     )
 
@@ -175,9 +180,10 @@ async def pull_next(
 async def pull_identified(writer: Writer, command: PullNext) -> PulledMessage:
     """Pull the next message, with the creation time of its consumer for a later ack.
 
-    It is read before: when that fails, nothing was consumed. Raises what `pull_next` raises.
+    The creation time is read first: if that fails, no message was consumed. Raises what
+    `pull_next` raises.
     """
-    info = await _info(writer.client, command.stream, command.consumer)
+    info = await _read_info(writer.client, command.stream, command.consumer)
     loses = None
     if info is not None:
         with suppress(PermissionDenied):
@@ -187,8 +193,8 @@ async def pull_identified(writer: Writer, command: PullNext) -> PulledMessage:
     return replace(pulled, consumer_created_at_us=created_at_us)
 
 
-async def _info(client: Client, stream: str, consumer: str) -> Config | None:
-    """Return the CONSUMER.INFO; None without the consumer, and if the user may not read it."""
+async def _read_info(client: Client, stream: str, consumer: str) -> Config | None:
+    """Return the CONSUMER.INFO; None if there is no such consumer or the user may not read it."""
     try:
         info: Config = json.loads(await client.request(f"CONSUMER.INFO.{stream}.{consumer}"))
     except (NotFound, PermissionDenied):
@@ -196,29 +202,34 @@ async def _info(client: Client, stream: str, consumer: str) -> Config | None:
     return info
 
 
-def _taken(result: PulledMessage) -> dict[str, Any]:
+def _journal_result(result: PulledMessage) -> dict[str, Any]:
     return {"stream_seq": result.message.stream_seq, "deliveries_count": result.deliveries_count}
 
 
 async def next_message(client: Client, command: PullNext) -> PulledMessage:
-    """Pull the next message, which the caller has journalled; raises NotFound without one."""
+    """Pull the next message without a journal entry, which the caller writes.
+
+    Raises NotFound if there is none.
+    """
     subject = f"{client.prefix}.CONSUMER.MSG.NEXT.{command.stream}.{command.consumer}"
     body: dict[str, Any] = {"batch": 1, "expires": round(command.wait_s * 1_000_000_000)}
     if command.group is not None:
         body["group"] = command.group
-    timeout_s = command.wait_s + _LATE_S
-    pull = client.answers(subject, json.dumps(body).encode(), timeout_s=timeout_s)
+    timeout_s = command.wait_s + _REPLY_MARGIN_S
+    pull = client.request_many(subject, json.dumps(body).encode(), timeout_s=timeout_s)
     async with aclosing(pull) as replies:
         msg = await anext(replies)
     if (status := status_of(msg.headers)) is not None:
-        raise _no_message(status, str(msg.headers.get("Description", "")), command.consumer)
-    result = delivered(msg, command.stream, command.consumer)
+        raise _make_no_message_error(
+            status, str(msg.headers.get("Description", "")), command.consumer
+        )
+    result = read_delivered(msg, command.stream, command.consumer)
     if result is None:
         raise RequestFailed(f"the reply is not a message of the consumer {command.consumer}")
     return result
 
 
-def _no_message(status: str, description: str, consumer: str) -> RequestFailed:
+def _make_no_message_error(status: str, description: str, consumer: str) -> RequestFailed:
     if status in ("404", "408"):
         return NotFound(f"consumer {consumer} has no message to deliver now", code=int(status))
     if status == "503":
@@ -226,70 +237,73 @@ def _no_message(status: str, description: str, consumer: str) -> RequestFailed:
     return RequestFailed(f"consumer {consumer}: {description} ({status})", code=int(status))
 
 
-def answered_place(reply: str) -> tuple[str, str, list[str]]:
-    """Return stream, consumer and numbers of a reply subject.
+def split_reply_subject(reply: str) -> tuple[str, str, list[str]]:
+    """Return the stream, the consumer and the numbers of the reply subject of a delivery.
 
-    Since 2.12 it may start with two more tokens, domain and account, and end with another.
+    Since server 2.12 it may have two more tokens at the start, domain and account, and one more
+    at the end.
     """
     tokens = reply.split(".")
-    index = _place_of(len(tokens))
+    index = _stream_token_index(len(tokens))
     stream, consumer, *numbers = [*tokens[index : index + 7], "", ""][:7]
     return stream, consumer, numbers
 
 
-def _place_of(words_count: int) -> int:
-    """Return the index of the stream's token in a reply subject."""
-    return 2 if words_count == 9 else 4
+def _stream_token_index(tokens_count: int) -> int:
+    """Return the index of the stream's name in a reply subject with so many tokens."""
+    return 2 if tokens_count == 9 else 4
 
 
-def answered_numbers(reply: bytes) -> list[int]:
-    """Return deliveries, sequences of stream and consumer, time in ns and pending messages.
+def parse_reply_numbers(reply: bytes) -> list[int]:
+    """Return the number of deliveries, the sequences in the stream and of the consumer, the time
+    in ns, and the number of pending messages, from a reply subject.
 
-    Only for a reply subject from our own server; this is the fast way for many messages.
+    Nothing is checked, because this is fast for many messages: call it only for reply subjects
+    that our own server made.
     """
     tokens = reply.split(b".")
-    index = _place_of(len(tokens)) + 2
+    index = _stream_token_index(len(tokens)) + 2
     return list(map(int, tokens[index : index + 5]))
 
 
-def delivered(msg: Msg, stream: str, consumer: str) -> PulledMessage | None:
-    """Return a consumer's message on its deliver subject; None for one of another publisher.
+def read_delivered(msg: Msg, stream: str, consumer: str) -> PulledMessage | None:
+    """Return a message that a consumer delivered; None if somebody else published it.
 
-    An ack to that one would be a message to any subject its publisher wants.
+    An ack of such a message would go to whatever subject its publisher chose.
     """
     if not msg.reply.startswith("$JS.ACK."):
         return None
-    *stream_and_consumer, numbers = answered_place(msg.reply)
+    *stream_and_consumer, numbers = split_reply_subject(msg.reply)
     is_complete = len(numbers) == 5 and all(token.isdecimal() for token in numbers)
-    return _pulled(msg) if is_complete and stream_and_consumer == [stream, consumer] else None
+    return _make_pulled(msg) if is_complete and stream_and_consumer == [stream, consumer] else None
 
 
-def _pulled(msg: Msg) -> PulledMessage:
-    """Return the message with the numbers in the reply subject."""
-    _, _, numbers = answered_place(msg.reply)
+def _make_pulled(msg: Msg) -> PulledMessage:
+    """Return the message, with the numbers in its reply subject."""
+    _, _, numbers = split_reply_subject(msg.reply)
     deliveries, stream_seq, consumer_seq, at_ns, pending = map(int, numbers)
     message = StoredMessage(
         stream_seq,
         msg.subject,
         at_ns // 1000,
-        pairs_of(msg.headers),
+        read_headers(msg.headers),
         base64.b64encode(msg.data).decode(),
         len(msg.data),
     )
     return PulledMessage(message, msg.reply, consumer_seq, deliveries, pending)
 
 
-async def answer(writer: Writer, command: AnswerMessage) -> str:
-    """Ack, nak or terminate a pulled message and return the result as a sentence.
+async def send_ack(writer: Writer, command: AnswerMessage) -> str:
+    """Ack, nak or terminate a pulled message, and return the result as a sentence.
 
     A double ack waits until the consumer confirms it; raises OutcomeUnknown when it does not.
-    Raises Conflict when another consumer has the name now, also on another server: there, the
-    reply subject would mean another message. Raises Refused where the ack would be one to a
-    consumer of another domain as well.
+    Raises Conflict when another consumer has the name now, also one on another server: with it,
+    the reply subject would refer to another message. Raises ActionRefused if a consumer of another
+    domain would receive the ack as well.
     """
-    stream, _, numbers = answered_place(command.reply)
+    stream, _, numbers = split_reply_subject(command.reply)
     if command.consumer_created_at_us is not None:
-        info = await _info(writer.client, stream, command.consumer)
+        info = await _read_info(writer.client, stream, command.consumer)
         # A restart keeps the creation time of a consumer, and no other consumer has it.
         if info is None or time_us(info["created"]) != command.consumer_created_at_us:
             raise Conflict(
@@ -297,13 +311,13 @@ async def answer(writer: Writer, command: AnswerMessage) -> str:
                 "from: nothing was sent"
             )
     await check_ack_consumer(writer.client, stream, command.consumer)
-    ack_payload, sentence = _words(command)
+    ack_payload, sentence = _make_ack(command)
 
     async def send() -> str:
         if command.answer == "double_ack":
             await writer.client.ack(command.reply, ack_payload)
         else:
-            await writer.client.tell(command.reply, ack_payload)
+            await writer.client.publish_and_flush(command.reply, ack_payload)
         return sentence
 
     journalled = {
@@ -319,7 +333,7 @@ async def answer(writer: Writer, command: AnswerMessage) -> str:
     )
 
 
-def _words(command: AnswerMessage) -> tuple[bytes, str]:
+def _make_ack(command: AnswerMessage) -> tuple[bytes, str]:
     if command.answer == "nak" and command.delay_s:
         delay = {"delay": round(command.delay_s * 1_000_000_000)}
         text = f"nak'd: redelivered after {command.delay_s:g} s"

@@ -1,7 +1,7 @@
-"""Reads stored messages in order as fast as they come, and then new ones.
+"""Reads stored messages in order, and then new ones, with high throughput.
 
-It uses a consumer without acknowledgements, which does not affect others, and which the server
-deletes afterwards.
+The reader creates a consumer without acknowledgements, which does not affect other clients, and
+deletes it at the end; if it cannot, the server does.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from nats.aio.subscription import Subscription
 
 from natstui.errors import (
     Conflict,
+    ConnectionLost,
     JetStreamUnavailable,
     NotFound,
     PermissionDenied,
     RequestFailed,
     RequestTimedOut,
-    ServerGone,
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import STATUS_LINE
-from natstui.jetstream.connection.storing import gone_back_text, has_gone_back
+from natstui.jetstream.connection.storing import has_lost_newest, lost_newest_text
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.connection.wire_parser import Piece, ReceivedMessage
-from natstui.jetstream.messages.browse import sequence_since
-from natstui.jetstream.messages.decode import headers_of
-from natstui.jetstream.messages.pull import answered_numbers
+from natstui.jetstream.connection.wire_parser import BlockMessage, ReceivedMessage
+from natstui.jetstream.messages.browse import find_sequence_since
+from natstui.jetstream.messages.decode import parse_headers
+from natstui.jetstream.messages.pull import parse_reply_numbers
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.subjects import is_flow_control
 from natstui.model.records.messages import StoredMessage
@@ -46,27 +46,29 @@ Policy = Literal["all", "last", "last_per_subject", "new"]
 
 _HEARTBEAT_S = 5
 _SILENT_S = 15.0
-_MOST_SILENT_CONSUMERS = 2
-"""A server that was stopped for a while is silent as well; it lets another consumer begin."""
+_MAX_SILENT_CONSUMERS = 2
+"""After so many consumers that sent nothing, reading fails. One silent consumer may be due to a
+server that was stopped for a while."""
 _UNUSED_S = 60
 _NO_PROGRESS_S = 30.0
-_AGAIN_S = 1.0
+_RETRY_S = 1.0
 _NS = 1_000_000_000
-_MOST_UNREAD_BYTES, _MOST_UNREAD_MSGS = 128 * 1024 * 1024, 2_000_000
-"""Limits of received messages that are not read yet.
+_MAX_UNREAD_BYTES, _MAX_UNREAD_MSGS = 128 * 1024 * 1024, 2_000_000
+"""Limits of the received messages that were not read yet.
 
 With flow control, a server sends at most 32 MiB and one message ahead of our confirmations.
 """
 
 
 async def _ignore(_: Msg) -> None:
-    """Ignore the message: messages are passed on as they are parsed."""
+    """Ignore a message: the parser delivers them in blocks instead."""
 
 
-class Read(msgspec.Struct, frozen=True):
-    """A message, with the number of messages that follow it now.
+class StreamMessage(msgspec.Struct, frozen=True):
+    """A stored message, with the number of messages that follow it.
 
-    No dataclass: a frozen one takes several times as long to create, and buckets have many keys.
+    Not a dataclass: a frozen one takes several times as long to create, and buckets have many
+    keys.
     """
 
     subject: str
@@ -77,7 +79,7 @@ class Read(msgspec.Struct, frozen=True):
     left_msgs: int
 
     def as_stored(self) -> StoredMessage:
-        """Return the message without the number of following ones."""
+        """Return the message as a record, without the number of messages that follow it."""
         return StoredMessage(
             self.stream_seq, self.subject, self.stored_at_us, self.headers,
             base64.b64encode(self.payload).decode(), len(self.payload),
@@ -86,10 +88,10 @@ class Read(msgspec.Struct, frozen=True):
 
 @dataclass
 class Reader:
-    """Reads a stream from a position on; use it with `async with`, then `async for`.
+    """Reads a stream from a position on; use it with `async with`, and in it `async for`.
 
     After a lost connection it continues with the message after the last one it read. Raises
-    Conflict when another stream has the name then.
+    Conflict if another stream has the name then.
     """
 
     client: Client
@@ -99,21 +101,21 @@ class Reader:
     from_seq: int | None = None
     headers_only: bool = False
     exact_headers: bool = False
-    """Whether headers keep blanks, and bytes that are no UTF-8 as surrogates."""
+    """Whether headers keep blanks, and bytes that are not UTF-8 as surrogates."""
     from_time: str | None = None
-    """Start time as RFC 3339."""
-    ends: bool = False
-    """Whether it ends when nothing is left to read."""
+    """Start time as RFC 3339; None to start as `policy` or `from_seq` says."""
+    ends_at_last_message: bool = False
+    """Whether the iteration ends after the last stored message; else it waits for new ones."""
     is_bounded: bool = False
-    """Whether it reads only messages from before its start, and fails when no message comes."""
+    """Whether it reads only messages stored before the start, and fails when none arrive."""
     quiet_s: float | None = None
-    """It ends after this time without a message; raises RequestFailed where some were waiting and
-    nothing at all came."""
+    """The iteration ends after this time without a message, None: never. RequestFailed is raised
+    then if messages were waiting and none arrived."""
     created_at_us: int | None = None
-    """When the stream was created, read at the start if not given: only that one is continued.
-    None after that if the user may not read it."""
+    """Creation time of the stream, by which a recreated one is noticed. Read at the start if it is
+    None; still None if the user may not read it."""
     waiting_msgs: int = 0
-    """Number of messages at its start."""
+    """Number of messages to read at the start."""
     _name: str = ""
     _is_over: bool = False
     _checked_seq: int = 0
@@ -123,16 +125,17 @@ class Reader:
     _last_at_us: int = 0
     """When the last message it read was stored."""
     _left_msgs: int | None = None
-    """Number of messages that follow the last one read; None until its consumer is created."""
+    """Number of messages that follow the last one read; None before the consumer exists."""
     _reconnects_count: int = 0
     _arrived: deque[ReceivedMessage] = field(default_factory=deque)
-    """Received messages; an asyncio queue would take a third of the time of a small message."""
+    """Received messages that were not read yet. Not an asyncio queue, which would take a third of
+    the time that a small message takes."""
     _arrived_bytes: int = 0
     _is_flooded: bool = False
-    """Whether the server has sent more than `_MOST_UNREAD_BYTES`; it is not kept."""
-    _came: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether the server sent more than the unread limits; those messages were dropped."""
+    _arrival_event: asyncio.Event = field(default_factory=asyncio.Event)
     _has_received: bool = False
-    """Whether a message or heartbeat has come from a consumer of its own."""
+    """Whether any consumer of this reader has sent a message or heartbeat."""
     _silent_consumers_count: int = 0
     _subscription: Subscription | None = None
 
@@ -140,24 +143,24 @@ class Reader:
         if self.created_at_us is None:
             with suppress(PermissionDenied):
                 self.created_at_us = time_us((await self._read_info())["created"])
-        self.waiting_msgs = await self._begin(self.policy, self.from_seq)
+        self.waiting_msgs = await self._create_consumer(self.policy, self.from_seq)
         try:
-            # From here on, what is read is of the stream that has the consumer.
+            # From now on, messages are of the stream on which the consumer was created.
             await self.check_stream()
         except BaseException:
-            await self._leave()
+            await self._delete_consumer()
             raise
         self._is_over = self.is_bounded and not self.waiting_msgs
         self._progress_at_s = asyncio.get_running_loop().time()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._leave()
+        await self._delete_consumer()
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Read:
+    async def __anext__(self) -> StreamMessage:
         if self.quiet_s is None:
             return await self._next_read()
         try:
@@ -166,15 +169,15 @@ class Reader:
         except TimeoutError:
             is_connected = self.client.link.state == "connected"
             if is_connected and self._left_msgs and not self._has_received:
-                raise self._nothing_came(self.quiet_s) from None
+                raise self._make_silence_error(self.quiet_s) from None
             raise StopAsyncIteration from None
 
-    async def _next_read(self) -> Read:
+    async def _next_read(self) -> StreamMessage:
         while not self._is_over:
             msg = self._arrived.popleft() if self._arrived else await self._next()
             if msg is None:
                 self._check_progress()
-                await self._go_on()
+                await self._restart()
                 continue
             self._arrived_bytes -= len(msg.header) + len(msg.data)
             if self._is_flooded:
@@ -183,20 +186,20 @@ class Reader:
                     "control allows"
                 )
             if msg.header.startswith(STATUS_LINE):
-                if (self.ends or self.is_bounded) and self._is_read(msg):
+                if (self.ends_at_last_message or self.is_bounded) and self._has_read_all(msg):
                     break
                 self._check_progress()
-                await self._let_go_on(msg)
+                await self._reply_to_flow_control(msg)
                 continue
-            if (message := self._read(msg)) is not None:
+            if (message := self._decode(msg)) is not None:
                 return message
-            await self._go_on()
+            await self._restart()
         raise StopAsyncIteration
 
     @property
     def has_caught_up(self) -> bool:
-        """Return whether it has read all that was stored when it read last, or when it began
-        again after the connection was lost.
+        """Return whether all messages are read that were stored at the last read, or at the last
+        restart after a lost connection.
         """
         is_lost = self.client.nc.stats["reconnects"] != self._reconnects_count
         return not is_lost and self._left_msgs == 0
@@ -209,12 +212,13 @@ class Reader:
         elif self.is_bounded and now_s - self._progress_at_s > _NO_PROGRESS_S:
             raise RequestTimedOut(f"the messages of {self.stream}", _NO_PROGRESS_S)
 
-    async def batch(self) -> list[Read]:
-        """Return the next message with all received ones after it; empty at the end.
+    async def read_batch(self) -> list[StreamMessage]:
+        """Return the next message and all received ones after it; an empty list at the end.
 
-        Of many small messages a step of the event loop each would take a third of the time.
+        This is for many small messages, of which a step of the event loop for each one would take
+        a third of the time.
         """
-        batch_messages, message = list[Read](), await anext(self, None)
+        batch_messages, message = list[StreamMessage](), await anext(self, None)
         while message is not None:
             batch_messages.append(message)
             if (
@@ -223,15 +227,15 @@ class Reader:
                 or self._arrived[0].header.startswith(STATUS_LINE)
             ):
                 break
-            if (message := self._read(self._arrived[0])) is not None:
+            if (message := self._decode(self._arrived[0])) is not None:
                 msg = self._arrived.popleft()
                 self._arrived_bytes -= len(msg.header) + len(msg.data)
         return batch_messages
 
-    def _read(self, msg: ReceivedMessage) -> Read | None:
-        """Return the message if it follows the previous one; None if some between are missing."""
+    def _decode(self, msg: ReceivedMessage) -> StreamMessage | None:
+        """Return a received message; None if messages before it were not received."""
         try:
-            _, stream_seq, consumer_seq, at_ns, pending_msgs = answered_numbers(msg.reply)
+            _, stream_seq, consumer_seq, at_ns, pending_msgs = parse_reply_numbers(msg.reply)
         except ValueError as error:
             raise RequestFailed(f"the reply of {self.stream} is not a stored message") from error
         if consumer_seq != self._consumer_seq + 1:
@@ -240,46 +244,47 @@ class Reader:
         self._last_at_us = at_ns // 1000
         self._left_msgs = pending_msgs
         self._is_over = self.is_bounded and not pending_msgs
-        headers = headers_of(msg.header, exact=self.exact_headers) if msg.header else ()
+        headers = parse_headers(msg.header, exact=self.exact_headers) if msg.header else ()
         subject = msg.subject.decode(errors="replace")
-        return Read(subject, stream_seq, at_ns // 1000, headers, msg.data, pending_msgs)
+        return StreamMessage(subject, stream_seq, at_ns // 1000, headers, msg.data, pending_msgs)
 
-    async def _let_go_on(self, msg: ReceivedMessage) -> None:
-        """Reply to flow control of the server; to another subject it would be a message."""
+    async def _reply_to_flow_control(self, msg: ReceivedMessage) -> None:
+        """Reply to a flow control message; nothing is sent if its reply subject is another one."""
         reply = msg.reply.decode(errors="replace")
         if is_flow_control(reply, self.stream, self._name):
-            with suppress(ServerGone):  # the next connection has another consumer
+            with suppress(ConnectionLost):  # the next connection has another consumer
                 await self.client.publish(reply)
 
-    def _is_read(self, heartbeat: ReceivedMessage) -> bool:
-        """Return whether the server had sent everything, and we have read it."""
-        headers = dict(headers_of(heartbeat.header))
+    def _has_read_all(self, heartbeat: ReceivedMessage) -> bool:
+        """Return whether everything is read that the consumer had sent before a heartbeat."""
+        headers = dict(parse_headers(heartbeat.header))
         if heartbeat.reply or "Nats-Consumer-Stalled" in headers:
             return False
         return headers.get("Nats-Last-Consumer") == str(self._consumer_seq)
 
     async def _next(self) -> ReceivedMessage | None:
-        """Return the next message; None when it will not come.
+        """Return the next message or heartbeat; None if it will not arrive.
 
-        The server is never silent for long, and deletes the consumer with the connection.
+        Heartbeats arrive every few seconds as long as the consumer exists; the server deletes it
+        when the connection is lost.
         """
         until = asyncio.get_running_loop().time() + _SILENT_S
         while asyncio.get_running_loop().time() < until:
             if self._arrived:
                 return self._arrived.popleft()
-            self._came.clear()
+            self._arrival_event.clear()
             try:
-                async with asyncio.timeout(_AGAIN_S):
-                    await self._came.wait()
+                async with asyncio.timeout(_RETRY_S):
+                    await self._arrival_event.wait()
             except TimeoutError:
                 if self.client.nc.stats["reconnects"] != self._reconnects_count:
                     return None
         self._silent_consumers_count += 1
-        if not self._has_received and self._silent_consumers_count >= _MOST_SILENT_CONSUMERS:
-            raise self._nothing_came(_MOST_SILENT_CONSUMERS * _SILENT_S)
+        if not self._has_received and self._silent_consumers_count >= _MAX_SILENT_CONSUMERS:
+            raise self._make_silence_error(_MAX_SILENT_CONSUMERS * _SILENT_S)
         return None
 
-    def _nothing_came(self, within_s: float) -> RequestFailed:
+    def _make_silence_error(self, within_s: float) -> RequestFailed:
         text = f"nothing came within {duration_text(within_s)} from the consumer that reads it"
         if self.client.prefix != "$JS.API":
             text += (
@@ -288,26 +293,26 @@ class Reader:
             )
         return RequestFailed(f"{self.stream}: {text}")
 
-    def _take(self, block: bytes, run: list[Piece]) -> None:
+    def _on_block(self, block: bytes, messages: list[BlockMessage]) -> None:
         self._has_received = True
-        if self._arrived_bytes > _MOST_UNREAD_BYTES or len(self._arrived) > _MOST_UNREAD_MSGS:
+        if self._arrived_bytes > _MAX_UNREAD_BYTES or len(self._arrived) > _MAX_UNREAD_MSGS:
             self._is_flooded = True
             return
-        for subject, reply, start, header_bytes, size_bytes in run:
+        for subject, reply, start, header_bytes, size_bytes in messages:
             self._arrived_bytes += size_bytes
             payload_start = start + header_bytes
             data = block[payload_start : start + size_bytes]
             self._arrived.append(ReceivedMessage(subject, reply, block[start:payload_start], data))
-        self._came.set()
+        self._arrival_event.set()
 
-    async def _begin(self, policy: str, from_seq: int | None) -> int:
+    async def _create_consumer(self, policy: str, from_seq: int | None) -> int:
         self._arrived, self._consumer_seq, self._left_msgs = deque(), 0, None
         self._arrived_bytes, self._is_flooded = 0, False
         self._reconnects_count = self.client.nc.stats["reconnects"]
         self._name = f"natstui-{uuid.uuid4().hex[:12]}"
         inbox = self.client.nc.new_inbox()
         self._subscription = await self.client.subscribe(inbox, _ignore)
-        self.client.nc.deliver_runs(self._subscription, self._take)
+        self.client.nc.deliver_blocks(self._subscription, self._on_block)
         config: dict[str, Any] = {
             "name": self._name,
             "deliver_subject": inbox,
@@ -324,7 +329,7 @@ class Reader:
         }
         if self.from_time is not None and not self._last_seq:
             if is_in(self.client.link.server_version, SKIPS_BESIDE_DELETED):
-                from_seq = await sequence_since(self.client, self.stream, self.from_time)
+                from_seq = await find_sequence_since(self.client, self.stream, self.from_time)
             else:
                 config |= {"deliver_policy": "by_start_time", "opt_start_time": self.from_time}
         if from_seq is not None:
@@ -334,26 +339,29 @@ class Reader:
         self._left_msgs = int(reply.get("num_pending") or 0)
         return self._left_msgs
 
-    async def _go_on(self) -> None:
-        """Start again after the last message that was read, when there is a connection."""
-        await self._leave()
+    async def _restart(self) -> None:
+        """Create another consumer that starts after the last message read.
+
+        Waits for a connection, and for the stream to have a leader.
+        """
+        await self._delete_consumer()
         policy = self.policy if not self._last_seq else "all"
         from_seq = self._last_seq + 1 if self._last_seq else self.from_seq
         while True:
             try:
-                pending_msgs = await self._begin(policy, from_seq)
+                pending_msgs = await self._create_consumer(policy, from_seq)
                 await self.check_stream()
                 self._is_over = self.is_bounded and not pending_msgs
                 return
-            except (ServerGone, RequestTimedOut, JetStreamUnavailable):
+            except (ConnectionLost, RequestTimedOut, JetStreamUnavailable):
                 self._check_progress()
-                # A server that was restarted has no leader for the stream at first.
-                await asyncio.sleep(_AGAIN_S)
+                # After a restart of the server, the stream has no leader at first.
+                await asyncio.sleep(_RETRY_S)
 
     async def check_stream(self) -> None:
-        """Raise Conflict when the stream is another one than at the start, NotFound without one.
+        """Raise Conflict if the stream was recreated or lost its newest messages since the start.
 
-        Also raises the request errors.
+        Raises NotFound if it was deleted, and the request errors.
         """
         if self.created_at_us is None:
             return
@@ -361,7 +369,7 @@ class Reader:
         if self._last_seq:
             part_text = (
                 f"what was read up to sequence {self._last_seq:,} is of the deleted stream, and "
-                "the rest of it is gone"
+                "its other messages are deleted"
             )
         try:
             info = await self._read_info()
@@ -372,25 +380,25 @@ class Reader:
                 f"{self.stream} was deleted and recreated while it was read: {part_text}"
             )
         last_read = self._last_seq, self._last_at_us
-        if await has_gone_back(self.client, self.stream, info["state"], *last_read):
+        if await has_lost_newest(self.client, self.stream, info["state"], *last_read):
             raise Conflict(
-                f"{gone_back_text(self.stream)}: what was read up to sequence "
-                f"{self._last_seq:,} is gone, and the others up to there were not read"
+                f"{lost_newest_text(self.stream)}: what was read up to sequence "
+                f"{self._last_seq:,} is lost, and new messages up to there were not read"
             )
 
     async def _read_info(self) -> dict[str, Any]:
         info: dict[str, Any] = json.loads(await self.client.request(f"STREAM.INFO.{self.stream}"))
         return info
 
-    async def _leave(self) -> None:
-        """Delete the consumer; without a connection the server does it soon."""
+    async def _delete_consumer(self) -> None:
+        """Delete the consumer; without a connection, the server does so a minute later."""
         if self._subscription is not None:
-            self.client.nc.deliver_runs(self._subscription, None)
+            self.client.nc.deliver_blocks(self._subscription, None)
         if self.client.link.state != "connected":
             return
         if self._subscription is not None:
             await self._subscription.unsubscribe()
         try:
             await self.client.request(f"CONSUMER.DELETE.{self.stream}.{self._name}")
-        except (NotFound, PermissionDenied, ServerGone, RequestTimedOut, JetStreamUnavailable):
-            return  # the server removes it itself when nobody listens
+        except (NotFound, PermissionDenied, ConnectionLost, RequestTimedOut, JetStreamUnavailable):
+            return  # the server deletes it when nobody is subscribed

@@ -1,4 +1,4 @@
-"""Receives messages of a consumer, one after the other, until stopped or enough came."""
+"""Receives messages of a consumer, one after the other, until stopped or enough arrived."""
 
 from __future__ import annotations
 
@@ -11,49 +11,52 @@ from typing import Any
 
 from nats.aio.msg import Msg
 
-from natstui.errors import NatstuiError, NotFound, RequestFailed, RequestTimedOut, ServerGone
+from natstui.errors import ConnectionLost, NatstuiError, NotFound, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.storing import check_ack_consumer
 from natstui.jetstream.connection.writer import Config, JournalDraft, Writer
-from natstui.jetstream.messages.pull import delivered, next_message
+from natstui.jetstream.messages.pull import next_message, read_delivered
 from natstui.model.assets.subjects import is_flow_control
 from natstui.model.records.messages import PulledMessage, PullNext
 
 _PULL_S = 5.0
-_AGAIN_S = 0.5
-_PASSING = (404, 408)
-"""Status codes of a pull without a message in its time."""
+_RETRY_S = 0.5
+_NO_MESSAGE_CODES = (404, 408)
+"""Status codes of a pull that got no message in time."""
 
 
 @dataclass
 class Receiver:
-    """Receives from one consumer; one message at a time is requested, so none is left unseen."""
+    """Receives from one consumer, by requesting one message at a time: no delivered one is missed.
+
+    `on_listening` is called when messages can arrive, and `show` with each message.
+    """
 
     stream: str
     consumer: str
     config: Config
     """Configuration of the consumer."""
     acknowledges: bool
-    most_count: int | None
-    most_s: float | None
+    max_count: int | None
+    max_s: float | None
     show: Callable[[PulledMessage], None]
-    listening: Callable[[], None]
-    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    on_listening: Callable[[], None]
+    stop_event: asyncio.Event = field(default_factory=asyncio.Event)
     received_count: int = 0
     acknowledged_count: int = 0
     foreign_count: int = 0
     """Messages on the deliver subject that this consumer did not send."""
     unseen_count: int = 0
-    """Messages delivered to us at the end, and not printed."""
-    _failed: BaseException | None = None
+    """Messages that arrived after the stop, and were not shown."""
+    _error: BaseException | None = None
 
     async def receive(
         self, writer: Writer, confirmed_name: str | None, loses: str | None = None
     ) -> None:
-        """Receive until stopped, and journal the count; raises the error that ended it.
+        """Receive until stopped, and journal the counts; raises the error that ended it.
 
-        `loses` is what that takes from other clients.
+        `loses` is what other clients lose by it, as a sentence.
         """
         if self.acknowledges:
             await check_ack_consumer(writer.client, self.stream, self.consumer)
@@ -67,61 +70,64 @@ class Receiver:
             lambda counts: counts,
             loses,
         )
-        if self._failed is not None:
-            raise self._failed
+        if self._error is not None:
+            raise self._error
 
     async def _receive(self, client: Client) -> dict[str, int]:
         push = self.config.get("deliver_subject")
-        work = self._subscribed(client, str(push)) if push else self._pulled(client)
-        working = asyncio.ensure_future(work)
-        stopping = asyncio.ensure_future(self.stopped.wait())
-        first_of: set[asyncio.Future[Any]] = {working, stopping}
-        await asyncio.wait(first_of, timeout=self.most_s, return_when=asyncio.FIRST_COMPLETED)
-        self.stopped.set()
-        # What is being shown and acknowledged is done with; what waits for a message is not.
-        await asyncio.wait({working}, timeout=client.connection.request_timeout_s + _AGAIN_S)
-        stopping.cancel()
-        working.cancel()
+        work = self._receive_pushed(client, str(push)) if push else self._receive_pulled(client)
+        work_task = asyncio.ensure_future(work)
+        stop_task = asyncio.ensure_future(self.stop_event.wait())
+        awaited: set[asyncio.Future[Any]] = {work_task, stop_task}
+        await asyncio.wait(awaited, timeout=self.max_s, return_when=asyncio.FIRST_COMPLETED)
+        self.stop_event.set()
+        # A message that is being shown and acknowledged is finished; a wait for one is cancelled.
+        await asyncio.wait({work_task}, timeout=client.connection.request_timeout_s + _RETRY_S)
+        stop_task.cancel()
+        work_task.cancel()
         try:
-            await working
+            await work_task
         except asyncio.CancelledError:
             pass
         except (NatstuiError, BrokenPipeError) as error:
-            self._failed = self._failed or error
+            self._error = self._error or error
         return {"received_msgs": self.received_count, "acknowledged_msgs": self.acknowledged_count}
 
-    async def _pulled(self, client: Client) -> None:
-        self.listening()
-        while not self.stopped.is_set():
-            pulling = asyncio.ensure_future(self._one(client))
-            stopping = asyncio.ensure_future(self.stopped.wait())
-            first_of: set[asyncio.Future[Any]] = {pulling, stopping}
+    async def _receive_pulled(self, client: Client) -> None:
+        self.on_listening()
+        while not self.stop_event.is_set():
+            pull_task = asyncio.ensure_future(self._pull_one(client))
+            stop_task = asyncio.ensure_future(self.stop_event.wait())
+            awaited: set[asyncio.Future[Any]] = {pull_task, stop_task}
             try:
-                await asyncio.wait(first_of, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                stopping.cancel()
-                if not pulling.done():
-                    pulling.cancel()
+                stop_task.cancel()
+                if not pull_task.done():
+                    pull_task.cancel()
             with suppress(asyncio.CancelledError):
-                message_pulled = await pulling
-                if message_pulled is not None:
-                    await self._take(client, message_pulled)
+                message = await pull_task
+                if message is not None:
+                    await self._handle_message(client, message)
 
-    async def _one(self, client: Client) -> PulledMessage | None:
-        """Return the next message, None to repeat the pull; raises NatstuiError."""
-        most_ns = int(self.config.get("max_expires") or 0)
-        wait_s = min(_PULL_S, most_ns / 1e9) if most_ns else _PULL_S
+    async def _pull_one(self, client: Client) -> PulledMessage | None:
+        """Return the next message; None if the pull is to be repeated. Raises NatstuiError."""
+        max_ns = int(self.config.get("max_expires") or 0)
+        wait_s = min(_PULL_S, max_ns / 1e9) if max_ns else _PULL_S
         try:
             return await next_message(client, PullNext(0, self.stream, self.consumer, wait_s))
-        except (RequestTimedOut, ServerGone):
-            await asyncio.sleep(_AGAIN_S)
+        except (RequestTimedOut, ConnectionLost):
+            await asyncio.sleep(_RETRY_S)
         except RequestFailed as error:
-            if error.code not in _PASSING:
-                await self._there_still(client, error)
+            if error.code not in _NO_MESSAGE_CODES:
+                await self._check_exists(client, error)
         return None
 
-    async def _there_still(self, client: Client, error: RequestFailed) -> None:
-        """Wait for another leader; raises the error if it has another reason."""
+    async def _check_exists(self, client: Client, error: RequestFailed) -> None:
+        """Wait a little if the consumer may have lost its leader, and check that it still exists.
+
+        Raises `error` if it has another reason, and NotFound without the consumer.
+        """
         error_text = str(error).lower()
         if (
             not isinstance(error, NotFound)
@@ -129,63 +135,63 @@ class Receiver:
             and "shut" not in error_text
         ):
             raise error
-        await asyncio.sleep(_AGAIN_S)
-        with suppress(RequestTimedOut, ServerGone):
+        await asyncio.sleep(_RETRY_S)
+        with suppress(RequestTimedOut, ConnectionLost):
             await read_consumer(client, self.stream, self.consumer)
 
-    async def _subscribed(self, client: Client, subject: str) -> None:
-        async def take(msg: Msg) -> None:
+    async def _receive_pushed(self, client: Client, subject: str) -> None:
+        async def on_message(msg: Msg) -> None:
             try:
-                await self._arrived(client, msg)
+                await self._on_message(client, msg)
             except (NatstuiError, BrokenPipeError) as error:
                 self._end(error)
 
         group = str(self.config.get("deliver_group") or "")
-        subscription = await client.subscribe(subject, take, self._end, queue=group)
+        subscription = await client.subscribe(subject, on_message, self._end, queue=group)
         limit_s = client.connection.request_timeout_s
         try:
             async with asyncio.timeout(limit_s):
                 await (await client.nc.ping())
         except TimeoutError as error:
             raise RequestTimedOut(subject, limit_s) from error
-        if self._failed is None:
-            self.listening()
-        await self.stopped.wait()
+        if self._error is None:
+            self.on_listening()
+        await self.stop_event.wait()
         if client.link.state == "connected":
-            # What came until now is counted: the callback takes no more of it.
+            # Messages that arrived until now are counted as unseen.
             await subscription.drain()
 
-    async def _arrived(self, client: Client, msg: Msg) -> None:
+    async def _on_message(self, client: Client, msg: Msg) -> None:
         if status_of(msg.headers) == "100":
-            # A sign of life; a consumer with flow control waits for an answer to some of them.
+            # A heartbeat, or a flow control message, to which the consumer waits for a reply.
             flow_reply = msg.reply or str(msg.headers.get("Nats-Consumer-Stalled", ""))
             if is_flow_control(flow_reply, self.stream, self.consumer):
                 await client.publish(flow_reply)
             return
-        message_pulled = delivered(msg, self.stream, self.consumer)
-        if message_pulled is None:
+        message = read_delivered(msg, self.stream, self.consumer)
+        if message is None:
             self.foreign_count += 1
-        elif self.stopped.is_set():
+        elif self.stop_event.is_set():
             self.unseen_count += 1
         else:
-            await self._take(client, message_pulled)
+            await self._handle_message(client, message)
 
-    async def _take(self, client: Client, message_pulled: PulledMessage) -> None:
-        self.show(message_pulled)
+    async def _handle_message(self, client: Client, message: PulledMessage) -> None:
+        self.show(message)
         self.received_count += 1
         if self.acknowledges:
-            with suppress(ServerGone):
-                await client.ack(message_pulled.reply, b"+ACK")
+            with suppress(ConnectionLost):
+                await client.ack(message.reply, b"+ACK")
                 self.acknowledged_count += 1
-        if self.received_count == self.most_count:
-            self.stopped.set()
+        if self.received_count == self.max_count:
+            self.stop_event.set()
 
     def _end(self, error: BaseException) -> None:
-        self._failed = self._failed or error
-        self.stopped.set()
+        self._error = self._error or error
+        self.stop_event.set()
 
 
 async def read_consumer(client: Client, stream: str, consumer: str) -> Config:
-    """Return the INFO of a consumer; raises NotFound."""
+    """Return the CONSUMER.INFO; raises NotFound."""
     info: Config = json.loads(await client.request(f"CONSUMER.INFO.{stream}.{consumer}"))
     return info

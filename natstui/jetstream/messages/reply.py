@@ -1,4 +1,4 @@
-"""Replies to requests on a subject, each once, until stopped or enough came."""
+"""Replies to requests on a subject until stopped, or until enough requests got a reply."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, Reques
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.writer import JournalDraft, Writer
-from natstui.jetstream.messages.decode import pairs_of
+from natstui.jetstream.messages.decode import read_headers
 from natstui.jetstream.messages.pull import listening_loss
 from natstui.model.assets.buckets import bucket_change
 from natstui.model.assets.subjects import overlap
 
-_LEAVING_S = 2.0
-"""How long a reply may still take after the stop."""
+_LAST_REPLY_S = 2.0
+"""Maximum time for which a running reply command may continue after the stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class ReceivedRequest:
     payload: bytes
 
 
-Answering = Callable[[ReceivedRequest], Awaitable[Reply]]
+MakeReply = Callable[[ReceivedRequest], Awaitable[Reply]]
 
 
-def _refusal(reply_subject: str) -> str:
-    """Return why a request gets no reply at a subject; empty if it does."""
+def _find_refusal(reply_subject: str) -> str:
+    """Return why no reply is sent to a reply subject; "" if one is sent."""
     if not reply_subject:
         return "it requests no reply"
     if overlap(reply_subject, "$JS.>") or overlap(reply_subject, "$SYS.>"):
@@ -55,37 +55,38 @@ def _refusal(reply_subject: str) -> str:
 
 @dataclass
 class Responder:
-    """Replies to requests on one subject; `told` is called with a sentence for requests without a
-    reply.
+    """Replies to requests on one subject, one after the other.
+
+    `report` is called with a sentence for each request that gets no reply, and `on_listening` when
+    the subscription is active.
     """
 
     subject: str
     queue: str
-    most_count: int | None
-    answering: Answering
-    told: Callable[[str], None]
-    listening: Callable[[], None]
+    max_count: int | None
+    make_reply: MakeReply
+    report: Callable[[str], None]
+    on_listening: Callable[[], None]
     confirmed: str | None = None
     replies_count: int = 0
-    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    stop_event: asyncio.Event = field(default_factory=asyncio.Event)
     _busy: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _asked_count: int = 0
-    _failed: BaseException | None = None
-    _answering: asyncio.Future[Reply] | None = None
+    _requests_count: int = 0
+    _error: BaseException | None = None
+    _reply_task: asyncio.Future[Reply] | None = None
 
     @property
-    def unanswered_count(self) -> int:
-        """Return how many received requests got no reply; of those behind the last one, none."""
-        asked_count = self._asked_count
-        if self.most_count is not None:
-            asked_count = min(asked_count, self.most_count)
-        return asked_count - self.replies_count
+    def without_reply_count(self) -> int:
+        """Return how many requests got no reply, without those beyond `max_count`."""
+        requests_count = self._requests_count
+        if self.max_count is not None:
+            requests_count = min(requests_count, self.max_count)
+        return requests_count - self.replies_count
 
     async def serve(self, writer: Writer) -> None:
-        """Reply until stopped, and journal that; raises Refused and the request errors.
+        """Reply until stopped, with a journal entry; raises ActionRefused and the request errors.
 
-        A subject of the API of the server is never answered: a reply there would be a request of
-        ours, with content of another client.
+        Raises RequestFailed for a subject of the server's API: servers reply on it themselves.
         """
         if overlap(self.subject, "$JS.>") or overlap(self.subject, "$SYS.>"):
             raise RequestFailed(
@@ -95,7 +96,7 @@ class Responder:
         try:
             loses = await listening_loss(writer.client, [self.subject], self.queue)
         except RequestFailed as error:
-            self.told(f"not known whether this takes messages of push consumers: {error}")
+            self.report(f"unknown whether push consumers lose messages: {error}")
             loses = None
         draft = JournalDraft(
             "reply", "", None, journalled, doubt="some requests may have got a reply"
@@ -109,33 +110,35 @@ class Responder:
         )
 
     async def _serve(self, client: Client) -> int:
-        async def take(msg: Msg) -> None:
-            if reason := _refusal(msg.reply):
-                self.told(f"no reply to a message on {msg.subject}: {reason}")
+        async def on_message(msg: Msg) -> None:
+            if reason := _find_refusal(msg.reply):
+                self.report(f"no reply to a message on {msg.subject}: {reason}")
                 return
-            self._asked_count += 1
+            self._requests_count += 1
             async with self._busy:
-                if not self.stopped.is_set():
-                    await self._answer(client, msg, self._asked_count)
+                if not self.stop_event.is_set():
+                    await self._reply(client, msg, self._requests_count)
 
-        subscription = await client.subscribe(self.subject, take, self._end, queue=self.queue)
+        subscription = await client.subscribe(
+            self.subject, on_message, self._end, queue=self.queue
+        )
         limit_s = client.connection.request_timeout_s
         try:
             async with asyncio.timeout(limit_s):
                 await (await client.nc.ping())
         except TimeoutError as error:
             raise RequestTimedOut(self.subject, limit_s) from error
-        if self._failed is None:
-            self.listening()
-        await self.stopped.wait()
-        # The one that is being answered has some time for its answer.
+        if self._error is None:
+            self.on_listening()
+        await self.stop_event.wait()
+        # The reply that is being made has some time left.
         try:
-            async with asyncio.timeout(_LEAVING_S), self._busy:
+            async with asyncio.timeout(_LAST_REPLY_S), self._busy:
                 pass
         except TimeoutError:
-            if self._answering is not None:
-                self._answering.cancel()
-        # Those that wait behind it are counted.
+            if self._reply_task is not None:
+                self._reply_task.cancel()
+        # The requests that wait for it to end are only counted then.
         async with self._busy:
             pass
         if client.link.state == "connected":
@@ -143,40 +146,40 @@ class Responder:
             with suppress(TimeoutError, nats.errors.Error):
                 async with asyncio.timeout(limit_s):
                     await subscription.drain()
-        if self._failed is not None:
-            raise self._failed
+        if self._error is not None:
+            raise self._error
         return self.replies_count
 
-    async def _answer(self, client: Client, msg: Msg, number: int) -> None:
-        received = ReceivedRequest(number, msg.subject, pairs_of(msg.headers), msg.data)
-        self._answering = asyncio.ensure_future(self.answering(received))
+    async def _reply(self, client: Client, msg: Msg, number: int) -> None:
+        received = ReceivedRequest(number, msg.subject, read_headers(msg.headers), msg.data)
+        self._reply_task = asyncio.ensure_future(self.make_reply(received))
         try:
             try:
-                await asyncio.wait({self._answering})
+                await asyncio.wait({self._reply_task})
             finally:
-                self._answering.cancel()
-            if self._answering.cancelled():
-                self.told(f"no reply to a request on {msg.subject}: natstui was stopped")
+                self._reply_task.cancel()
+            if self._reply_task.cancelled():
+                self.report(f"no reply to a request on {msg.subject}: natstui was stopped")
                 return
-            await self._send(client, msg.reply, self._answering.result())
+            await self._send(client, msg.reply, self._reply_task.result())
         except PermissionDenied as error:
             self._end(error)
         except NatstuiError as error:
-            self.told(f"no reply to a request on {msg.subject}: {error}")
+            self.report(f"no reply to a request on {msg.subject}: {error}")
         else:
             self.replies_count += 1
-        if number == self.most_count:
-            self.stopped.set()
+        if number == self.max_count:
+            self.stop_event.set()
 
-    async def _send(self, client: Client, to: str, reply: Reply) -> None:
+    async def _send(self, client: Client, reply_subject: str, reply: Reply) -> None:
         headers = Pairs(reply.headers) or None
         if self.replies_count:
-            await client.publish(to, reply.payload, headers=headers)
+            await client.publish(reply_subject, reply.payload, headers=headers)
             return
-        # Who may not send the first one may send none; asking each time would take its time.
-        async with client.telling(to):
-            await client.publish(to, reply.payload, headers=headers)
+        # If the first reply is not denied, none is: a check of each one would take time.
+        async with client.flush_after(reply_subject):
+            await client.publish(reply_subject, reply.payload, headers=headers)
 
     def _end(self, error: BaseException) -> None:
-        self._failed = error
-        self.stopped.set()
+        self._error = error
+        self.stop_event.set()

@@ -1,4 +1,4 @@
-"""Reports new messages a few times a second, with a count of those left out."""
+"""Reports new messages five times a second, and counts those that it leaves out."""
 
 from __future__ import annotations
 
@@ -13,35 +13,37 @@ from nats.aio.subscription import Subscription
 from natstui.errors import PermissionDenied
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import unsubscribe
-from natstui.jetstream.messages.publish import arrived
+from natstui.jetstream.messages.publish import make_message
 from natstui.model.records.messages import StartTail, Tailed
 
 _REPORT_S = 0.2
-_AT_ONCE_MSGS = 100
+_MAX_REPORT_MSGS = 100
 
 
 class Tail:
-    """Reports the messages on some subjects: the newest 100 of each fifth of a second."""
+    """Reports the messages on some subjects: at most the newest 100 of each fifth of a second."""
 
     def __init__(self, command: StartTail, on_tailed: Callable[[Tailed], None]) -> None:
-        self._asked = command
+        self._command = command
         self._on_tailed = on_tailed
-        self._newest: deque[Msg] = deque(maxlen=_AT_ONCE_MSGS)
+        self._newest: deque[Msg] = deque(maxlen=_MAX_REPORT_MSGS)
         self._arrived_msgs = self._reported_msgs = 0
         self._subscriptions: list[Subscription] = []
         self._reconnects_count: Callable[[], int] = int
 
     async def begin(self, client: Client, on_denied: Callable[[PermissionDenied], None]) -> None:
-        """Subscribe; `on_denied` is called for a subject the user may not subscribe to.
+        """Subscribe; `on_denied` is called if the user may not subscribe to a subject.
 
-        Raises ServerGone when there is no connection, RequestFailed for an invalid subject.
+        Raises ConnectionLost if there is no connection, and RequestFailed for an invalid subject.
         """
         stats = client.nc.stats
         before_count = stats["reconnects"]
         self._reconnects_count = lambda: int(stats["reconnects"] - before_count)
         try:
-            for subject in self._asked.subjects:
-                self._subscriptions.append(await client.subscribe(subject, self._take, on_denied))
+            for subject in self._command.subjects:
+                self._subscriptions.append(
+                    await client.subscribe(subject, self._on_message, on_denied)
+                )
         except BaseException:
             await self._end()
             raise
@@ -55,16 +57,16 @@ class Tail:
         finally:
             await self._end()
 
-    async def _take(self, msg: Msg) -> None:
+    async def _on_message(self, msg: Msg) -> None:
         self._arrived_msgs += 1
         self._newest.append(msg)
 
     def _report(self) -> None:
-        messages = tuple(arrived(msg, self._asked.preview_bytes) for msg in self._newest)
+        messages = tuple(make_message(msg, self._command.preview_bytes) for msg in self._newest)
         self._newest.clear()
         self._reported_msgs += len(messages)
         dropped_msgs = self._arrived_msgs - self._reported_msgs
-        now_us, number = time.time_ns() // 1000, self._asked.command_id
+        now_us, number = time.time_ns() // 1000, self._command.command_id
         lost_count = self._reconnects_count()
         self._on_tailed(
             Tailed(now_us, number, messages, self._arrived_msgs, dropped_msgs, lost_count)

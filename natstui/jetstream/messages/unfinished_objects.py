@@ -1,4 +1,4 @@
-"""Chunks in an object store that belong to no object: of running or killed uploads."""
+"""Finds chunks in an object store that belong to no object: those of running or killed uploads."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from dataclasses import dataclass
 
 from natstui.errors import NotFound, PermissionDenied
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.subject_counts import every_subject_count
+from natstui.jetstream.connection.subject_counts import read_all_subject_counts
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.buckets import OBJECTS, chunk_subject
 from natstui.model.assets.subjects import is_token
 from natstui.model.findings.thresholds import UPLOAD_ENDED_S
-from natstui.units import bytes_text, counted, were
+from natstui.units import bytes_text, counted, was_or_were
 
-_MEASURED_COUNT = 20
-"""Limit of uploads whose size is read."""
+_MAX_MEASURED_COUNT = 20
+"""Maximum number of uploads whose size and age are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedObject:
-    """The chunks of one upload without an object that names them."""
+    """The chunks of one upload, with an id that no object has."""
 
     subject: str
     chunks_count: int
     size_bytes: int | None
-    """Size of all chunks, if all but the last are as large as the first; None if not read."""
+    """Size of all chunks, assuming that all but the last are as large as the first; None if
+    not read."""
     stored_at_us: int | None
-    """Time of the last chunk."""
+    """Time at which the last chunk was stored, in UTC µs; None if not read."""
 
     def may_run(self, now_us: int) -> bool | None:
         """Return whether the upload may still be running; None when its age is unknown."""
@@ -39,13 +40,15 @@ class UnfinishedObject:
 
 
 async def count_chunks(client: Client, bucket: str) -> dict[str, int]:
-    """Return the number of chunks by subject; empty where the user may not read it.
+    """Return the number of chunks by subject; an empty dict if the user may not read it.
 
-    Call it before reading the objects: uploads completed meanwhile are then among them.
+    Call this before the objects are read: those then include uploads that end meanwhile.
     """
     chunks = dict[str, int]()
     try:
-        count_pages = every_subject_count(client, f"{OBJECTS}{bucket}", chunk_subject(bucket, "*"))
+        count_pages = read_all_subject_counts(
+            client, f"{OBJECTS}{bucket}", chunk_subject(bucket, "*")
+        )
         async for msgs in count_pages:
             chunks |= msgs
     except PermissionDenied:
@@ -53,12 +56,13 @@ async def count_chunks(client: Client, bucket: str) -> dict[str, int]:
     return chunks
 
 
-async def unfinished_objects(
+async def find_unfinished_objects(
     client: Client, bucket: str, chunks: dict[str, int], nuids: Iterable[str]
 ) -> list[UnfinishedObject]:
-    """Return the chunks that no object names; `chunks` are the result of `count_chunks`.
+    """Return the uploads whose chunks have an id that is not among `nuids`.
 
-    `nuids` are the ids of all objects, including deleted ones.
+    `chunks` is the result of `count_chunks`, and `nuids` are the ids of all objects, including
+    deleted ones.
     """
     named_subjects = {chunk_subject(bucket, nuid) for nuid in nuids}
     prefix = chunk_subject(bucket, "")
@@ -68,20 +72,20 @@ async def unfinished_objects(
         if subject.startswith(prefix) and is_token(subject.removeprefix(prefix))
     ]
     measured_uploads = [
-        await _measured(client, bucket, subject, chunks[subject])
-        for subject in unnamed_subjects[:_MEASURED_COUNT]
+        await _measure_upload(client, bucket, subject, chunks[subject])
+        for subject in unnamed_subjects[:_MAX_MEASURED_COUNT]
     ]
     other_uploads = [
         UnfinishedObject(subject, chunks[subject], None, None)
-        for subject in unnamed_subjects[_MEASURED_COUNT:]
+        for subject in unnamed_subjects[_MAX_MEASURED_COUNT:]
     ]
     return [upload for upload in measured_uploads if upload is not None] + other_uploads
 
 
-async def _measured(
+async def _measure_upload(
     client: Client, bucket: str, subject: str, chunks_count: int
 ) -> UnfinishedObject | None:
-    """Return size and age of the chunks of a subject; None when they are deleted meanwhile."""
+    """Return the upload with the chunks of a subject; None if these were deleted meanwhile."""
     verb = f"STREAM.MSG.GET.{OBJECTS}{bucket}"
     try:
         first, last = [
@@ -102,7 +106,9 @@ def _decoded_bytes(data_base64: str) -> int:
 
 
 def unfinished_text(unfinished: Sequence[UnfinishedObject], now_us: int) -> str:
-    """Return the uploads as text: `12 chunks (1.5 MiB) of 2 objects that were never finished`."""
+    """Return the uploads as text, such as `12 chunks (1.5 MiB) of 2 objects that were never
+    finished`.
+    """
     parts = []
     for may_run, state in (
         (False, "that {} never finished"),
@@ -112,7 +118,7 @@ def unfinished_text(unfinished: Sequence[UnfinishedObject], now_us: int) -> str:
         uploads = [upload for upload in unfinished if upload.may_run(now_us) is may_run]
         if uploads:
             objects = "an object" if len(uploads) == 1 else f"{len(uploads):,} objects"
-            verb = were(len(uploads))
+            verb = was_or_were(len(uploads))
             parts.append(f"{_size_text(uploads)} of {objects} {state.format(verb)}")
     return "; ".join(parts)
 

@@ -1,4 +1,4 @@
-"""Tracks what cannot be read, why, and when to request it again."""
+"""Tracks which requests fail, why, and when to send them again."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from natstui.feed import Sink
 from natstui.model.records.record import BULK, Restored, Unavailable
 
 _DENIED_S = 30.0
-_LONGEST_S = 30.0
+_MAX_PAUSE_S = 30.0
 _FIRST_S = 1.0
 
 
 @dataclass(slots=True)
-class _Trouble:
+class _Failure:
     reason: str
     denied: bool
     failures_count: int
-    ask_again_mono_s: float
+    retry_mono_s: float
 
 
-def _pause_s(error: NatstuiError, failures_count: int) -> float:
+def _retry_pause_s(error: NatstuiError, failures_count: int) -> float:
     if isinstance(error, PermissionDenied):
         return _DENIED_S
     if isinstance(error, JetStreamUnavailable | RequestTimedOut):
-        # Waiting for an answer costs the server nothing, and it may be back at any moment.
+        # A request without a reply costs the server nothing, and may work again at any moment.
         return _FIRST_S
     doubled_s: float = _FIRST_S * 2 ** min(failures_count, 10)
-    return min(_LONGEST_S, doubled_s)
+    return min(_MAX_PAUSE_S, doubled_s)
 
 
-class Availability:
+class RequestAvailability:
     """Reports to the sink once when a request fails, and once when it works again."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._troubles: dict[str, _Trouble] = {}
+        self._failures: dict[str, _Failure] = {}
 
-    def may_ask(self, request: str) -> bool:
+    def may_request(self, request: str) -> bool:
         """Return whether a request works, or the pause after its failure is over."""
-        failure = self._troubles.get(request)
-        return failure is None or steady_s() >= failure.ask_again_mono_s
+        failure = self._failures.get(request)
+        return failure is None or steady_s() >= failure.retry_mono_s
 
-    def failed(self, request: str, error: NatstuiError) -> None:
-        """Pause a request; report the reason unless it was reported already."""
+    def report_failure(self, request: str, error: NatstuiError) -> None:
+        """Pause a request that failed; report the reason unless the last report had the same."""
         # The report names the request beside the reason.
         reason = str(error).removeprefix(f"{request}: ")
-        before = self._troubles.get(request)
+        before = self._failures.get(request)
         failures_count = before.failures_count + 1 if before else 0
-        again_s = steady_s() + _pause_s(error, failures_count)
-        self._troubles[request] = _Trouble(
-            reason, isinstance(error, PermissionDenied), failures_count, again_s
+        retry_s = steady_s() + _retry_pause_s(error, failures_count)
+        self._failures[request] = _Failure(
+            reason, isinstance(error, PermissionDenied), failures_count, retry_s
         )
         denied_subject = error.subject if isinstance(error, PermissionDenied) else None
         # Each try may name another subject: one report stands for all denials of a verb.
@@ -61,26 +61,24 @@ class Availability:
         if not still_denied and (before is None or before.reason != reason):
             self._sink.add(Unavailable(time.time_ns() // 1000, request, reason, denied_subject))
 
-    def worked(self, request: str) -> bool:
-        """Report that it can be read again; return whether it had failed before."""
-        was_failing = self._troubles.pop(request, None) is not None
+    def report_success(self, request: str) -> bool:
+        """Report that a request works again, if it had failed; return whether it had."""
+        was_failing = self._failures.pop(request, None) is not None
         if was_failing:
             self._sink.add(Restored(time.time_ns() // 1000, request))
         return was_failing
 
     def retry_all(self) -> None:
-        """Allow every request again at once, after a reconnect."""
-        for failure in self._troubles.values():
-            failure.ask_again_mono_s = 0.0
+        """End the pauses of all failed requests."""
+        for failure in self._failures.values():
+            failure.retry_mono_s = 0.0
 
     @property
     def waiting_reason(self) -> str | None:
-        """Return why fewer requests are sent than possible, if the server did not reply to
-        some.
-        """
+        """Return the reason of a request that failed repeatedly and is paused, or None."""
         waiting = (
             failure.reason
-            for request, failure in self._troubles.items()
+            for request, failure in self._failures.items()
             if failure.failures_count and not failure.denied and request != BULK
         )
         return next(waiting, None)

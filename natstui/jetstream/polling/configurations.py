@@ -8,82 +8,91 @@ from typing import NamedTuple
 
 import msgspec
 
-from natstui.jetstream.connection.replies import reading
+from natstui.jetstream.connection.replies import raise_unreadable
 from natstui.jetstream.polling.decode.consumers import ConsumerRow, consumer_configuration
 from natstui.jetstream.polling.decode.streams import StreamRow, stream_configuration
-from natstui.jetstream.polling.snapshot import ConsumersSeen, StreamsSeen
+from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.records.record import Configured
 
-_ADDED = re.compile(rb',?"_nats\.(?:ver|level)":"[^"\\]*"')
-"""Metadata that `INFO` adds and the list of a cluster does not: no part of the configuration."""
+_ADDED_METADATA = re.compile(rb',?"_nats\.(?:ver|level)":"[^"\\]*"')
+"""Metadata that `INFO` adds and the list of a cluster does not."""
 _NO_METADATA = re.compile(rb',?"metadata":\{\}')
 
 
 _METADATA = b',"metadata":{'
 
 
-def _as_listed(end: bytes) -> bytes:
-    """Return the end of a configuration, from its metadata on, in the format of the list."""
-    return _NO_METADATA.sub(b"", _ADDED.sub(b"", end).replace(b"{,", b"{"))
+def _normalize_metadata(end: bytes) -> bytes:
+    """Return the end of a configuration, from its metadata on, as the list has it."""
+    return _NO_METADATA.sub(b"", _ADDED_METADATA.sub(b"", end).replace(b"{,", b"{"))
 
 
-class _Mark(NamedTuple):
-    """Hashes that identify a configuration."""
+class _Hashes(NamedTuple):
+    """The creation time of a stream or consumer, and hashes of its configuration."""
 
     created: str
-    meaning_hash: int
-    text_hashes: tuple[int, ...]
-    """Hashes of its bytes, as in `INFO` and in the list."""
+    value_hash: int
+    byte_hashes: tuple[int, ...]
+    """Hashes of the raw bytes, as in `INFO` and in the list."""
 
 
-def _meaning_hash(config: bytes) -> int:
-    """Return a hash of the set values; raises RequestFailed for unreadable text.
+def _hash_values(config: bytes) -> int:
+    """Return a hash of a configuration in any format; raises RequestFailed if it is unreadable.
 
     Servers write the same fields in the same order everywhere, the monitoring ports with spaces
-    and lines. So the text shows whether it is the same: parsing takes ten times as long, and there
-    are tens of thousands on a big server.
+    and line breaks. So the text is compared: parsing takes ten times as long, and a big server has
+    tens of thousands of configurations.
     """
     if b'": ' in config:
-        with reading("the configuration"):
+        with raise_unreadable("the configuration"):
             config = msgspec.json.format(config, indent=-1)
     if b'"_nats.ver":' in config or b'"_nats.level":' in config:
         head, metadata, tail = config.partition(_METADATA)
-        config = head + _as_listed(metadata + tail) if metadata else _as_listed(head)
+        config = (
+            head + _normalize_metadata(metadata + tail) if metadata else _normalize_metadata(head)
+        )
     return hash(config)
 
 
-def _marked(known_mark: _Mark | None, created_text: str, config: bytes) -> tuple[_Mark, bool]:
-    """Return the mark of a configuration, and whether it is new or changed."""
+def _compare_hashes(
+    known: _Hashes | None, created_text: str, config: bytes
+) -> tuple[_Hashes, bool]:
+    """Return the hashes of a configuration, and whether it is new or changed."""
     text_hash = hash(config)
-    is_same_asset = known_mark is not None and known_mark.created == created_text
-    if known_mark is not None and is_same_asset and text_hash in known_mark.text_hashes:
-        return known_mark, False
-    meaning_hash = _meaning_hash(config)
-    if known_mark is not None and is_same_asset and meaning_hash == known_mark.meaning_hash:
-        return _Mark(created_text, meaning_hash, (*known_mark.text_hashes[-1:], text_hash)), False
-    return _Mark(created_text, meaning_hash, (text_hash,)), True
+    is_same_asset = known is not None and known.created == created_text
+    if known is not None and is_same_asset and text_hash in known.byte_hashes:
+        return known, False
+    value_hash = _hash_values(config)
+    if known is not None and is_same_asset and value_hash == known.value_hash:
+        return _Hashes(created_text, value_hash, (*known.byte_hashes[-1:], text_hash)), False
+    return _Hashes(created_text, value_hash, (text_hash,)), True
 
 
 class ConfigurationHashes:
     """Stores hashes of the last configuration of every stream and consumer."""
 
     def __init__(self) -> None:
-        self._streams: dict[str, _Mark] = {}
-        self._consumers: dict[str, dict[str, _Mark]] = {}
+        self._streams: dict[str, _Hashes] = {}
+        self._consumers: dict[str, dict[str, _Hashes]] = {}
         self._replicas_count: dict[str, int] = {}
 
-    def changed_in(
-        self, at_us: int, streams: StreamsSeen, consumers: ConsumersSeen, living: set[str]
+    def find_changes(
+        self,
+        at_us: int,
+        streams: PolledStreams,
+        consumers: PolledConsumers,
+        existing_streams: set[str],
     ) -> Configured | None:
-        """Return the new configurations of a poll, if any, and discard deleted ones.
+        """Return the new and changed configurations of a poll, or None; discard those of deleted
+        streams and consumers.
 
-        `living` are all existing streams, as far as known.
+        `existing_streams` are all streams that are known to exist.
         """
-        new_streams = self.new_streams(streams.rows)
-        new_consumers = self.new_consumers(consumers.rows.values())
+        new_streams = self.update_streams(streams.rows)
+        new_consumers = self.update_consumers(consumers.rows.values())
         if streams.complete:
-            self.keep_streams(living)
+            self.keep_streams(existing_streams)
         listed_names: dict[str, set[str]] = {stream: set() for stream in consumers.swept}
         for stream, name in consumers.rows.keys() | consumers.missing:
             listed_names.get(stream, set()).add(name)
@@ -93,36 +102,40 @@ class ConfigurationHashes:
             return None
         return Configured(at_us, new_streams, new_consumers)
 
-    def new_streams(self, rows: Iterable[StreamRow]) -> tuple[StreamConfiguration, ...]:
-        """Return the changed or new configurations, and store their hashes."""
+    def update_streams(self, rows: Iterable[StreamRow]) -> tuple[StreamConfiguration, ...]:
+        """Store the hashes of configurations; return the new and changed ones."""
         changed_rows = []
         for row in rows:
-            mark, is_new = _marked(self._streams.get(row.name), row.created, bytes(row.config))
-            if is_new:
+            hashes, is_changed = _compare_hashes(
+                self._streams.get(row.name), row.created, bytes(row.config)
+            )
+            if is_changed:
                 configuration = stream_configuration(row)
                 changed_rows.append(configuration)
                 self._replicas_count[row.name] = configuration.replicas_count
-            self._streams[row.name] = mark
+            self._streams[row.name] = hashes
         return tuple(changed_rows)
 
-    def new_consumers(self, rows: Iterable[ConsumerRow]) -> tuple[ConsumerConfiguration, ...]:
-        """Return the changed or new configurations, and store their hashes."""
+    def update_consumers(self, rows: Iterable[ConsumerRow]) -> tuple[ConsumerConfiguration, ...]:
+        """Store the hashes of configurations; return the new and changed ones."""
         changed_rows = []
         for row in rows:
-            marks = self._consumers.setdefault(row.stream_name, {})
-            mark, is_new = _marked(marks.get(row.name), row.created, bytes(row.config))
-            if is_new:
+            hashes_by_name = self._consumers.setdefault(row.stream_name, {})
+            hashes, is_changed = _compare_hashes(
+                hashes_by_name.get(row.name), row.created, bytes(row.config)
+            )
+            if is_changed:
                 replicas_count = self._replicas_count.get(row.stream_name, 1)
                 changed_rows.append(consumer_configuration(row, replicas_count))
-            marks[row.name] = mark
+            hashes_by_name[row.name] = hashes
         return tuple(changed_rows)
 
-    def consumers_of(self, stream: str) -> set[str]:
+    def consumer_names(self, stream: str) -> set[str]:
         """Return the names of a stream's consumers."""
         return set(self._consumers.get(stream, ()))
 
     def keep_streams(self, names: set[str]) -> None:
-        """Discard all other streams, with their consumers."""
+        """Discard all streams but these, with their consumers."""
         for removed in self._streams.keys() - names:
             del self._streams[removed]
             self._replicas_count.pop(removed, None)
@@ -130,7 +143,7 @@ class ConfigurationHashes:
             del self._consumers[removed]
 
     def keep_consumers(self, stream: str, names: set[str]) -> None:
-        """Discard all other consumers of a stream."""
-        marks = self._consumers.get(stream, {})
-        for removed in marks.keys() - names:
-            del marks[removed]
+        """Discard all consumers of a stream but these."""
+        hashes_by_name = self._consumers.get(stream, {})
+        for removed in hashes_by_name.keys() - names:
+            del hashes_by_name[removed]

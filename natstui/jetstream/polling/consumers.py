@@ -1,4 +1,4 @@
-"""The consumers' part of a poll: those in view first, then the lists of all streams in turn."""
+"""Polls the consumers: those in view first, then the lists of all streams in turn."""
 
 from __future__ import annotations
 
@@ -10,90 +10,98 @@ from functools import partial
 from natstui.clock import steady_s
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.shapes import check_read_name
-from natstui.jetstream.polling.availability import Availability
+from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.budget.allowance import Allowance
-from natstui.jetstream.polling.budget.asking import PollingApi
-from natstui.jetstream.polling.bulk.reading import NO_TURN, BulkTurn
+from natstui.jetstream.polling.budget.requests import PollingApi
+from natstui.jetstream.polling.bulk.poller import NO_BULK_ROWS, BulkRows
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.cluster import clock_of, refused_reason
 from natstui.jetstream.polling.decode.consumers import ConsumerRow, read_consumer, read_consumers
 from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.jetstream.polling.listing import Listing
-from natstui.jetstream.polling.questions import Patience, Questions
+from natstui.jetstream.polling.open_requests import OpenRequests, WaitBudget
 from natstui.jetstream.polling.server_clock import ServerClocks
-from natstui.jetstream.polling.snapshot import ConsumersSeen, progress
-from natstui.jetstream.polling.sweep import ConsumerDenials, SweepOrder, requests_for, rest_s
+from natstui.jetstream.polling.snapshot import PolledConsumers, hash_progress
+from natstui.jetstream.polling.sweep import (
+    ConsumerDenials,
+    SweepOrder,
+    choose_requests,
+    turn_interval_s,
+)
 
 _LIST = "CONSUMER.LIST"
 _INFO = "CONSUMER.INFO"
 _MISSING_PAUSE_S = 10.0
 _SINGLE_S = 2.0
 _SINGLES_COUNT = 2
-_LATE_LISTS_COUNT = 3
-_AWAY_CODES = (10008, 10119)
-"""Error codes: the consumer has no leader, or its server is down; others can still be
-requested.
-"""
+_MAX_DELAYED_COUNT = 3
+_UNREACHABLE_CODES = (10008, 10119)
+"""Error codes: the consumer has no leader, or its server is down."""
 
 _Name = tuple[str, str]
 
 
-class ConsumerReading:
-    """Lists consumers stream by stream, a long list over several polls."""
+class ConsumerPoller:
+    """Polls the consumers: lists them stream by stream, a long list over several polls."""
 
-    def __init__(self, api: PollingApi, availability: Availability, clocks: ServerClocks) -> None:
+    def __init__(
+        self, api: PollingApi, availability: RequestAvailability, clocks: ServerClocks
+    ) -> None:
         self._api = api
         self._availability = availability
         self._clocks = clocks
-        self._questions = Questions(api)
+        self._requests = OpenRequests(api)
         self._denials = ConsumerDenials(availability)
         self._order = SweepOrder()
         self._counts: dict[str, int] = {}
         self._listing: tuple[str, Listing[ConsumerRow]] | None = None
-        self._late: dict[str, Listing[ConsumerRow]] = {}
-        """Lists whose next page did not come within a poll."""
-        self._again: set[str] = set()
-        """Lost lists, which are requested again."""
+        self._delayed: dict[str, Listing[ConsumerRow]] = {}
+        """Stream → its list, whose requested page has not arrived yet."""
+        self._repeated: set[str] = set()
+        """Streams whose list was lost and is requested again."""
         self._turn_count = 0
         self._missing: dict[str, set[str]] = {}
         self._offline: dict[_Name, str] = {}
-        """Consumers that their servers refuse to run → reason."""
+        """Consumer that its server refuses to run → reason."""
         self._unlisted: dict[str, int] = {}
-        """Stream → consumers that it counts and that its list neither has nor names."""
-        self._living: dict[str, list[str]] = {}
-        """Stream with missing consumers → its other consumers, the least recently
+        """Stream → number of consumers that it counts and that its list does not name."""
+        self._reachable: dict[str, list[str]] = {}
+        """Stream with unreachable consumers → its other consumers, the least recently
         requested first.
         """
-        self._away: Mapping[str, set[str]] = {}
+        self._unreachable: Mapping[str, set[str]] = {}
         self._paused_until_mono_s: dict[str, float] = {}
-        self._asked: dict[_Name, ConsumerRow] = {}
-        """The newest replies about single consumers; a list may be older."""
+        self._single_rows: dict[_Name, ConsumerRow] = {}
+        """The newest rows of consumers that were requested one by one; a list may be older."""
         self._due_at_mono_s = 0.0
-        self._newest_asked_mono_s = 0.0
-        """When the newest answered request about a single consumer was sent."""
-        self._seen = ConsumersSeen()
-        self.rest_s = 0.0
-        """From one turn of a quiet stream to the next; 0 where each poll has all."""
+        self._newest_replied_mono_s = 0.0
+        """When the newest request about a single consumer that has a reply was sent."""
+        self._polled = PolledConsumers()
+        self.turn_interval_s = 0.0
+        """Interval of turns of a stream without changes; 0 if each poll lists all streams."""
 
-    def follow(self, rows: Mapping[str, StreamRow], unreachable: Mapping[str, set[str]]) -> None:
-        """Update the streams to list from a list of streams.
+    def update_streams(
+        self, rows: Mapping[str, StreamRow], unreachable: Mapping[str, set[str]]
+    ) -> None:
+        """Update the streams whose consumers are listed.
 
-        `unreachable` are streams with their consumers, which are unreachable too: requesting them
-        would only make the server wait.
+        `unreachable` are unreachable streams with their consumers, which are not requested: the
+        server would only delay its reply.
         """
-        for back in self._away.keys() - unreachable.keys():
-            self._paused_until_mono_s.pop(back, None)
-        self._away = unreachable
-        self._order.follow(rows, unreachable)
+        for restored_stream in self._unreachable.keys() - unreachable.keys():
+            self._paused_until_mono_s.pop(restored_stream, None)
+        self._unreachable = unreachable
+        self._order.update_streams(rows, unreachable)
         for removed in self._counts.keys() - rows.keys():
-            self._availability.worked(f"{_LIST}.{removed}")
+            self._availability.report_success(f"{_LIST}.{removed}")
             self._missing.pop(removed, None)
             self._paused_until_mono_s.pop(removed, None)
         self._counts = {
             name: row.state.consumer_count for name, row in rows.items() if name not in unreachable
         }
         for counters in (self._missing, self._unlisted):
-            # Those of a stream that is away are reported with it; one without any is not listed.
+            # Consumers of an unreachable stream are reported with it; a stream without any is not
+            # listed.
             for stream in [stream for stream in counters if not self._counts.get(stream)]:
                 del counters[stream]
 
@@ -101,59 +109,63 @@ class ConsumerReading:
         self,
         allowance: Allowance,
         control: PollControl,
-        patience: Patience,
-        bulk: BulkTurn = NO_TURN,
-    ) -> ConsumersSeen:
-        """Read as much as the allowance permits, at least one page; raises ServerGone only."""
-        self._seen = ConsumersSeen()
-        self._asked = {name: row for name, row in self._asked.items() if name[0] in self._counts}
-        self._take_answers()
-        self._take_bulk(bulk)
-        await self._read_visible(allowance, control.visible_consumers, patience)
+        wait_budget: WaitBudget,
+        bulk: BulkRows = NO_BULK_ROWS,
+    ) -> PolledConsumers:
+        """Read as much as the allowance permits, at least one page; raises only ConnectionLost."""
+        self._polled = PolledConsumers()
+        self._single_rows = {
+            name: row for name, row in self._single_rows.items() if name[0] in self._counts
+        }
+        self._handle_replies()
+        self._add_bulk_rows(bulk)
+        await self._read_visible(allowance, control.visible_consumers, wait_budget)
         preferred_streams = {stream for stream, _ in control.preferred_consumers}
         due_streams = self._due(preferred_streams, control.interval_s)
         await self._sweep(
             allowance,
             deque(stream for stream in due_streams if stream not in bulk.covered),
-            patience,
+            wait_budget,
         )
-        self._ask_missing()
-        self._denials.settle()
-        self._seen.swept.update(self._order.emptied())
-        self._seen.complete = self._seen.swept.issuperset(self._order.streams)
-        unreachable = (*self._missing.items(), *self._away.items())
+        self._request_missing()
+        self._denials.report()
+        self._polled.swept.update(self._order.pop_emptied())
+        self._polled.complete = self._polled.swept.issuperset(self._order.streams)
+        unreachable = (*self._missing.items(), *self._unreachable.items())
         missing = {(stream, name) for stream, names in unreachable for name in names}
-        self._seen.missing = missing - self._seen.rows.keys()
-        self._seen.offline = {
-            name: reason for name, reason in self._offline.items() if name in self._seen.missing
+        self._polled.missing = missing - self._polled.rows.keys()
+        self._polled.offline = {
+            name: reason for name, reason in self._offline.items() if name in self._polled.missing
         }
-        self._seen.unlisted = dict(self._unlisted)
-        return self._seen
+        self._polled.unlisted = dict(self._unlisted)
+        return self._polled
 
-    def _take_bulk(self, bulk: BulkTurn) -> None:
+    def _add_bulk_rows(self, bulk: BulkRows) -> None:
         for stream, rows in bulk.consumers.items():
             for row in rows:
-                self._clocks.date(row, settle=True)
-                self._show(row)
-            self._order.moved(stream, progress(rows))
-            if stream in bulk.whole:
+                self._clocks.set_time(row, trusts_reply=True)
+                self._add_row(row)
+            self._order.store_progress(stream, hash_progress(rows))
+            if stream in bulk.complete_streams:
                 self._missing.pop(stream, None)
                 self._unlisted.pop(stream, None)
-                self._seen.swept.add(stream)
-                self._had_turn(stream)
+                self._polled.swept.add(stream)
+                self._end_turn(stream)
 
     def _due(self, preferred_streams: AbstractSet[str], interval_s: float) -> deque[str]:
-        """Return the streams to list in this poll: all of them if that costs little."""
+        """Return the streams whose consumers are due to be listed; all if that costs little."""
         list_s = self._api.usual_work_s(_LIST)
-        pause_s = rest_s(len(self._counts), list_s, self._api.work.share)
-        self.rest_s = pause_s = 0.0 if pause_s <= interval_s else pause_s
+        pause_s = turn_interval_s(len(self._counts), list_s, self._api.work.share)
+        self.turn_interval_s = pause_s = 0.0 if pause_s <= interval_s else pause_s
         now_s = steady_s()
         since_s, self._due_at_mono_s = now_s - self._due_at_mono_s, now_s
-        return deque(self._order.due(now_s, pause_s, preferred_streams, min(pause_s, since_s)))
+        return deque(
+            self._order.find_due(now_s, pause_s, preferred_streams, min(pause_s, since_s))
+        )
 
     @property
     def unlisted_count(self) -> int:
-        """Return how many streams were never listed."""
+        """Return the number of streams whose consumers were never listed."""
         return self._order.unlisted_count
 
     @property
@@ -163,141 +175,152 @@ class ConsumerReading:
 
     async def close(self) -> None:
         """Cancel the open requests."""
-        self._late.clear()
-        await self._questions.close()
+        self._delayed.clear()
+        await self._requests.close()
 
     async def _read_visible(
-        self, allowance: Allowance, visible: tuple[_Name, ...], patience: Patience
+        self, allowance: Allowance, visible: tuple[_Name, ...], wait_budget: WaitBudget
     ) -> None:
-        """Use two thirds of the requests for rows in view; one while a stream is unlisted."""
-        slow = self._missing.keys() | self._late.keys()
+        """Read the consumers in view, with two thirds of the requests; one third while some stream
+        was never listed.
+        """
+        slow_streams = self._missing.keys() | self._delayed.keys()
         present_names = [name for name in visible if name[1] not in self._missing.get(name[0], ())]
-        requests = requests_for(present_names, self._counts, slow)
+        requests = choose_requests(present_names, self._counts, slow_streams)
         kept_count = allowance.left_count * (2 if self._order.unlisted_count else 1) // 3
         turns = [requests[(self._turn_count + n) % len(requests)] for n in range(len(requests))]
         for turn_count, (stream, name) in enumerate(turns):
             # Not limited by work: a poll that cost too much is followed by a longer pause.
-            if turn_count and (allowance.left_count <= kept_count or not allowance.in_time):
+            if turn_count and (allowance.left_count <= kept_count or not allowance.is_in_time):
                 return
             self._turn_count += 1
             if name is not None:
-                for ahead_request in turns[turn_count + 1 : turn_count + self._api.at_once_count]:
-                    self._ask_one_ahead(*ahead_request)
-                await self._ask(stream, name, patience)
-            elif stream not in self._late:
-                await self._list_whole(stream, patience)
+                for ahead_request in turns[turn_count + 1 : turn_count + self._api.max_open_count]:
+                    self._request_one_ahead(*ahead_request)
+                await self._request_one(stream, name, wait_budget)
+            elif stream not in self._delayed:
+                await self._read_list(stream, wait_budget)
 
-    def _ask_one_ahead(self, stream: str, name: str | None) -> None:
-        free = f"{_INFO}.{stream}.{name}" not in self._questions
-        if name is not None and free and self._availability.may_ask(_INFO):
-            self._api.ask_ahead(f"{_INFO}.{stream}.{name}", None)
+    def _request_one_ahead(self, stream: str, name: str | None) -> None:
+        is_open = f"{_INFO}.{stream}.{name}" not in self._requests
+        if name is not None and is_open and self._availability.may_request(_INFO):
+            self._api.request_ahead(f"{_INFO}.{stream}.{name}", None)
 
-    async def _list_whole(self, stream: str, patience: Patience) -> None:
-        listing = self._begin(stream)
-        while not listing.done:
-            if not await self._step(stream, listing, patience):
+    async def _read_list(self, stream: str, wait_budget: WaitBudget) -> None:
+        listing = self._make_listing(stream)
+        while not listing.is_complete:
+            if not await self._read_page(stream, listing, wait_budget):
                 return
 
-    async def _ask(self, stream: str, name: str, patience: Patience) -> None:
-        """Request one consumer; a late reply is taken by a later poll."""
+    async def _request_one(self, stream: str, name: str, wait_budget: WaitBudget) -> None:
+        """Request one consumer; a delayed reply is handled by a later poll."""
         request_name = f"{_INFO}.{stream}.{name}"
-        if request_name in self._questions or not self._availability.may_ask(_INFO):
+        if request_name in self._requests or not self._availability.may_request(_INFO):
             return
-        self._questions.ask(request_name, partial(self._info, stream, name))
-        if await self._questions.wait(request_name, patience, patience.quiet_s):
-            self._answered(request_name)
+        self._requests.send(request_name, partial(self._request_info, stream, name))
+        if await self._requests.wait_for_reply(request_name, wait_budget, wait_budget.quiet_s):
+            self._handle_reply(request_name)
 
-    async def _info(self, stream: str, name: str, timeout_s: float | None = None) -> ConsumerRow:
-        reply = await self._api.answer(f"{_INFO}.{stream}.{name}", timeout_s=timeout_s)
+    async def _request_info(
+        self, stream: str, name: str, timeout_s: float | None = None
+    ) -> ConsumerRow:
+        reply = await self._api.request_timed(f"{_INFO}.{stream}.{name}", timeout_s=timeout_s)
         began_us = reply.arrival.began_mono_us
-        waited_us = began_us - reply.asked_mono_us
+        waited_us = began_us - reply.requested_mono_us
         if waited_us > _SINGLE_S * 1e6:
-            # Its leader did not answer for a while; that is no work.
-            self._api.discount(reply)
+            # The leader was silent for a while; that is no work.
+            self._api.exclude_from_work(reply)
         row = read_consumer(reply.data, began_us, waited_us)
         check_read_name(f"{_INFO}.{stream}.{name}", f"{row.stream_name}.{row.name}")
         return row
 
-    def _answered(self, request_name: str) -> None:
-        """Handle the reply about one consumer, or its absence."""
+    def _handle_reply(self, request_name: str) -> None:
+        """Handle the reply about one consumer, an error or a timeout of its request."""
         _, _, stream, name = request_name.split(".", 3)
-        asked_mono_s = self._questions.asked_mono_s(request_name)
+        requested_mono_s = self._requests.requested_mono_s(request_name)
         try:
-            row: ConsumerRow = self._questions.take(request_name)
+            row: ConsumerRow = self._requests.pop_reply(request_name)
         except NotFound:
             return
         except RequestTimedOut:
-            if self._newest_asked_mono_s > asked_mono_s:
+            if self._newest_replied_mono_s > requested_mono_s:
                 self._missing.setdefault(stream, set()).add(name)
             return
         except RequestFailed as error:
             reason = refused_reason(error)
-            if error.err_code in _AWAY_CODES or reason is not None:
+            if error.err_code in _UNREACHABLE_CODES or reason is not None:
                 self._missing.setdefault(stream, set()).add(name)
                 if reason is not None:
                     self._offline[stream, name] = reason
             else:
-                self._availability.failed(_INFO, error)
+                self._availability.report_failure(_INFO, error)
             return
-        self._availability.worked(_INFO)
-        self._newest_asked_mono_s = max(self._newest_asked_mono_s, asked_mono_s)
+        self._availability.report_success(_INFO)
+        self._newest_replied_mono_s = max(self._newest_replied_mono_s, requested_mono_s)
         if name in self._missing.get(stream, ()):
-            self._found(stream, name)
-        self._clocks.date(row, settle=True)
-        self._show(row)
-        self._asked[stream, name] = self._seen.rows[stream, name]
+            self._end_missing(stream, name)
+        self._clocks.set_time(row, trusts_reply=True)
+        self._add_row(row)
+        self._single_rows[stream, name] = self._polled.rows[stream, name]
 
-    def _found(self, stream: str, name: str) -> None:
-        """Note that a missing consumer replies again: the entire list may be requested."""
+    def _end_missing(self, stream: str, name: str) -> None:
+        """Mark an unreachable consumer as reachable, and let its stream be listed at once."""
         self._missing[stream].discard(name)
         self._offline.pop((stream, name), None)
         if not self._missing[stream]:
             del self._missing[stream]
         self._paused_until_mono_s.pop(stream, None)
-        self._questions.drop(f"{_LIST}.{stream}")
-        self._late.pop(stream, None)
+        self._requests.cancel(f"{_LIST}.{stream}")
+        self._delayed.pop(stream, None)
 
-    def _show(self, row: ConsumerRow) -> None:
-        """Add a row to this poll, or the newer one that is known."""
+    def _add_row(self, row: ConsumerRow) -> None:
+        """Add a row to this poll, or a known row of the consumer if that is newer."""
         key = row.stream_name, row.name
-        for known_row in (self._seen.rows.get(key), self._asked.get(key)):
+        for known_row in (self._polled.rows.get(key), self._single_rows.get(key)):
             if known_row is not None and known_row.sampled_mono_us > row.sampled_mono_us:
                 row = known_row
-        self._seen.rows[key] = row
+        self._polled.rows[key] = row
 
-    def _take_answers(self) -> None:
-        """Handle the replies since the last poll."""
-        for request_name in self._questions.names:
+    def _handle_replies(self) -> None:
+        """Handle all replies since the last poll."""
+        for request_name in self._requests.names:
             stream = request_name.removeprefix(f"{_LIST}.")
-            if self._questions.is_lost(request_name) and stream in self._late.keys() - self._again:
-                self._again.add(stream)
-                self._late.pop(stream)
-                self._questions.drop(request_name)
-            if not self._questions.is_answered(request_name):
+            if (
+                self._requests.is_lost(request_name)
+                and stream in self._delayed.keys() - self._repeated
+            ):
+                self._repeated.add(stream)
+                self._delayed.pop(stream)
+                self._requests.cancel(request_name)
+            if not self._requests.has_reply(request_name):
                 continue
             if request_name.startswith(_INFO):
-                self._answered(request_name)
-            elif (listing := self._late.pop(stream, None)) is None:
-                self._questions.drop(request_name)
-            elif self._page_came(stream, listing) and not listing.done and not self._listing:
+                self._handle_reply(request_name)
+            elif (listing := self._delayed.pop(stream, None)) is None:
+                self._requests.cancel(request_name)
+            elif (
+                self._handle_page(stream, listing)
+                and not listing.is_complete
+                and not self._listing
+            ):
                 self._listing = stream, listing
 
-    def _ask_missing(self) -> None:
-        """Request a few missing consumers, without waiting for the replies."""
+    def _request_missing(self) -> None:
+        """Request two unreachable consumers, without waiting for the replies."""
         missing = [(stream, name) for stream, names in self._missing.items() for name in names]
         for turn_count in range(min(_SINGLES_COUNT, len(missing))):
             stream, name = missing[(self._turn_count + turn_count) % len(missing)]
-            self._questions.ask(
-                f"{_INFO}.{stream}.{name}", partial(self._info, stream, name, _SINGLE_S)
+            self._requests.send(
+                f"{_INFO}.{stream}.{name}", partial(self._request_info, stream, name, _SINGLE_S)
             )
         self._turn_count += 1
 
     async def _sweep(
-        self, allowance: Allowance, due_streams: deque[str], patience: Patience
+        self, allowance: Allowance, due_streams: deque[str], wait_budget: WaitBudget
     ) -> None:
-        """List stream after stream, at least one page."""
+        """List the consumers of one due stream after the other; at least one page is read."""
         next_streams, is_first = deque(due_streams), True
-        while is_first or self._may_go_on(allowance):
+        while is_first or self._has_room(allowance):
             is_first = False
             if self._listing is None:
                 if not due_streams:
@@ -305,127 +328,139 @@ class ConsumerReading:
                 stream = due_streams.popleft()
                 if next_streams and next_streams[0] == stream:
                     next_streams.popleft()
-                if stream in self._seen.swept or stream in self._late:
-                    self._had_turn(stream)
+                if stream in self._polled.swept or stream in self._delayed:
+                    self._end_turn(stream)
                     continue
                 if self._is_paused(stream):
-                    await self._ask_living(allowance, stream, patience)
-                    self._had_turn(stream)
+                    await self._request_reachable(allowance, stream, wait_budget)
+                    self._end_turn(stream)
                     continue
-                self._listing = stream, self._begin(stream)
-                self._ask_ahead(allowance, next_streams, len(due_streams))
+                self._listing = stream, self._make_listing(stream)
+                self._request_lists_ahead(allowance, next_streams, len(due_streams))
             stream, listing = self._listing
-            if not await self._step(stream, listing, patience) or listing.done:
+            if not await self._read_page(stream, listing, wait_budget) or listing.is_complete:
                 self._listing = None
-                self._had_turn(stream)
+                self._end_turn(stream)
 
-    def _may_go_on(self, allowance: Allowance) -> bool:
+    def _has_room(self, allowance: Allowance) -> bool:
         if self._listing is not None:
-            return allowance.has_room_to_end
-        return allowance.has_room and len(self._seen.rows) < self._order.most_rows_count
+            return allowance.has_room_for_rest
+        return allowance.has_room and len(self._polled.rows) < self._order.max_rows_count
 
-    def _had_turn(self, stream: str) -> None:
-        self._order.done(stream, steady_s())
+    def _end_turn(self, stream: str) -> None:
+        self._order.end_turn(stream, steady_s())
 
-    def _begin(self, stream: str) -> Listing[ConsumerRow]:
+    def _make_listing(self, stream: str) -> Listing[ConsumerRow]:
         count = self._counts.get(stream, 0)
         return Listing(f"{_LIST}.{stream}", read_consumers, read_consumer, count)
 
-    def _ask_ahead(self, allowance: Allowance, next_streams: deque[str], left_count: int) -> None:
-        """Send the requests of the next lists already: as many are open at once as the window
-        permits.
+    def _request_lists_ahead(
+        self, allowance: Allowance, next_streams: deque[str], left_count: int
+    ) -> None:
+        """Send the requests for the next lists ahead, as many as may be open at once.
 
-        `next_streams` are the unrequested streams of this poll, `left_count` those whose list was
-        not started. Many at a time, because requests that come together cost the server half as
-        much.
+        `next_streams` are the due streams without a request, `left_count` is the number of due
+        streams whose list was not started. Many requests at a time cost the server half as much.
         """
-        open_count = min(allowance.left_count, self._api.at_once_count) - 1
-        rows_count = len(self._seen.rows)
+        open_count = min(allowance.left_count, self._api.max_open_count) - 1
+        rows_count = len(self._polled.rows)
         if left_count - len(next_streams) > (open_count // 2 if self._api.is_far else 0):
             return
         while next_streams and left_count - len(next_streams) < open_count:
             stream = next_streams.popleft()
             rows_count += self._counts.get(stream, 0)
-            late = self._is_paused(stream) or stream in self._late or stream in self._missing
-            free = not late and stream not in self._seen.swept and self._denials.may_ask(stream)
-            if free and rows_count < self._order.most_rows_count:
-                self._api.ask_ahead(f"{_LIST}.{stream}", {"offset": 0})
+            is_delayed = (
+                self._is_paused(stream) or stream in self._delayed or stream in self._missing
+            )
+            is_open = (
+                not is_delayed
+                and stream not in self._polled.swept
+                and self._denials.may_request(stream)
+            )
+            if is_open and rows_count < self._order.max_rows_count:
+                self._api.request_ahead(f"{_LIST}.{stream}", {"offset": 0})
 
     def _is_paused(self, stream: str) -> bool:
         return steady_s() < self._paused_until_mono_s.get(stream, 0)
 
-    async def _ask_living(self, allowance: Allowance, stream: str, patience: Patience) -> None:
-        """Request the consumers of a stream one by one, as its list would be late."""
-        names = self._living.get(stream, [])
+    async def _request_reachable(
+        self, allowance: Allowance, stream: str, wait_budget: WaitBudget
+    ) -> None:
+        """Request the reachable consumers of a stream one by one, as its list would be delayed."""
+        names = self._reachable.get(stream, [])
         for _ in range(len(names)):
             if not allowance.has_room:
                 return
             name = names.pop(0)
             names.append(name)
-            if (stream, name) not in self._seen.rows:
-                await self._ask(stream, name, patience)
+            if (stream, name) not in self._polled.rows:
+                await self._request_one(stream, name, wait_budget)
 
-    async def _step(self, stream: str, listing: Listing[ConsumerRow], patience: Patience) -> bool:
-        """Read one page; returns False when it cannot be read now, or its reply is late."""
-        if self._is_paused(stream) or not self._denials.may_ask(stream):
+    async def _read_page(
+        self, stream: str, listing: Listing[ConsumerRow], wait_budget: WaitBudget
+    ) -> bool:
+        """Read one page of a list; return False if it cannot be read now or is delayed."""
+        if self._is_paused(stream) or not self._denials.may_request(stream):
             return False
-        if len(self._late) >= _LATE_LISTS_COUNT:
+        if len(self._delayed) >= _MAX_DELAYED_COUNT:
             return False
-        self._questions.ask(listing.verb, partial(listing.step, self._api))
-        if not await self._questions.wait(listing.verb, patience, patience.quiet_s):
-            self._late[stream] = listing
+        self._requests.send(listing.verb, partial(listing.read_page, self._api))
+        if not await self._requests.wait_for_reply(listing.verb, wait_budget, wait_budget.quiet_s):
+            self._delayed[stream] = listing
             return False
-        return self._page_came(stream, listing)
+        return self._handle_page(stream, listing)
 
-    def _page_came(self, stream: str, listing: Listing[ConsumerRow]) -> bool:
-        """Handle one page of a list; returns False when it failed."""
+    def _handle_page(self, stream: str, listing: Listing[ConsumerRow]) -> bool:
+        """Handle the reply with one page of a list; return False if the request failed."""
         try:
-            self._questions.take(listing.verb)
+            self._requests.pop_reply(listing.verb)
         except NotFound:
             return False
         except PermissionDenied as error:
-            self._denials.denied(stream, error)
+            self._denials.count_denial(stream, error)
             return False
         except RequestFailed as error:
-            self._availability.failed(listing.verb, error)
+            self._availability.report_failure(listing.verb, error)
             return False
-        self._denials.worked(stream)
-        self._again.discard(stream)
-        for row in listing.take_fresh():
-            self._clocks.date(row, settle=True)
-            self._show(row)
-        if not listing.done:
+        self._denials.count_success(stream)
+        self._repeated.discard(stream)
+        for row in listing.pop_single_rows():
+            self._clocks.set_time(row, trusts_reply=True)
+            self._add_row(row)
+        if not listing.is_complete:
             return True
-        # A user who may not ask for single consumers has no quicker answer than the list.
-        settle = not self._availability.may_ask(_INFO)
-        unsure: dict[str | None, ConsumerRow] = {}
+        # A user without permission for single consumers gets no faster reply than the list.
+        trusts_reply = not self._availability.may_request(_INFO)
+        undated: dict[str | None, ConsumerRow] = {}
         for row in listing.rows:
-            if not self._clocks.date(row, settle=settle):
-                unsure[clock_of(row.cluster)] = row
+            if not self._clocks.set_time(row, trusts_reply=trusts_reply):
+                undated[clock_of(row.cluster)] = row
         for row in listing.rows:
-            if clock_of(row.cluster) not in unsure:
-                self._show(row)
-        for row in unsure.values():
-            # A quick answer compares the clocks; the next list then has known times.
+            if clock_of(row.cluster) not in undated:
+                self._add_row(row)
+        for row in undated.values():
+            # A fast reply compares the clocks, so that the next list has known times.
             name = row.name
-            self._questions.ask(f"{_INFO}.{stream}.{name}", partial(self._info, stream, name))
+            self._requests.send(
+                f"{_INFO}.{stream}.{name}", partial(self._request_info, stream, name)
+            )
         self._missing.pop(stream, None)
-        self._living.pop(stream, None)
+        self._reachable.pop(stream, None)
         self._offline = {
             name: reason for name, reason in self._offline.items() if name[0] != stream
         }
         self._offline |= {(stream, name): reason for name, reason in listing.offline.items()}
         unlisted_count = self._counts.get(stream, 0) - len(listing.rows) - len(listing.missing)
         self._unlisted.pop(stream, None)
-        if listing.steady and unlisted_count > 0:
+        if listing.is_consistent and unlisted_count > 0:
             self._unlisted[stream] = unlisted_count
         if listing.missing:
             # The server waits 4 s for servers that are down: not in every poll.
             self._missing[stream] = listing.missing
-            self._living[stream] = [row.name for row in listing.rows]
+            self._reachable[stream] = [row.name for row in listing.rows]
             self._paused_until_mono_s[stream] = steady_s() + _MISSING_PAUSE_S
-        self._order.moved(stream, progress(listing.rows))
-        if listing.steady and not unsure:
-            self._seen.swept.add(stream)
-            self._had_turn(stream)
+        self._order.store_progress(stream, hash_progress(listing.rows))
+        if listing.is_consistent and not undated:
+            self._polled.swept.add(stream)
+            self._end_turn(stream)
         return True

@@ -19,61 +19,63 @@ class PollControl:
         self.visible_streams: tuple[str, ...] = ()
         self.visible_consumers: tuple[tuple[str, str], ...] = ()
         self.preferred_consumers: frozenset[tuple[str, str]] = frozenset()
-        """Consumers with a finding, for example: polled every time, after those in view."""
-        self.on = True
-        self._rests_count = 0
-        """So many works want that nothing is polled while they run."""
+        """Consumers polled every time, after those in view: for example with a finding."""
+        self.is_on = True
+        self._pauses_count = 0
+        """Number of running `pause` blocks."""
         self._wake = asyncio.Event()
-        self._asked_now = False
+        self._is_requested = False
         self.set_interval(interval_s)
 
     def set_interval(self, interval_s: float) -> None:
-        """Set the time between polls, within limits."""
+        """Set the time between polls, within 0.2 s and one hour."""
         self.interval_s = min(MAX_INTERVAL_S, max(MIN_INTERVAL_S, interval_s))
         self._wake.set()
 
     def set_polling(self, is_on: bool) -> None:
         """Pause or resume polling."""
-        self.on = is_on
+        self.is_on = is_on
         self._wake.set()
 
     @contextmanager
-    def resting(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Pause polling in the block, except on request; then resume as before."""
-        self._rests_count += 1
+        self._pauses_count += 1
         self._wake.set()
         try:
             yield
         finally:
-            self._rests_count -= 1
+            self._pauses_count -= 1
             self._wake.set()
 
     @property
     def _polls(self) -> bool:
-        return self.on and not self._rests_count
+        return self.is_on and not self._pauses_count
 
-    def look_at(self, streams: tuple[str, ...], consumers: tuple[tuple[str, str], ...]) -> None:
-        """Poll these first from now on."""
+    def set_visible(
+        self, streams: tuple[str, ...], consumers: tuple[tuple[str, str], ...]
+    ) -> None:
+        """Set the rows in view, which are polled first."""
         self.visible_streams, self.visible_consumers = streams, consumers
 
-    def prefer(self, consumers: frozenset[tuple[str, str]]) -> None:
-        """Poll these every time, as far as the budget permits."""
+    def set_preferred(self, consumers: frozenset[tuple[str, str]]) -> None:
+        """Set the consumers that are polled every time, as far as the budget permits."""
         self.preferred_consumers = consumers
 
     def poll_now(self) -> None:
         """Poll at once, even when paused."""
-        self._asked_now = True
+        self._is_requested = True
         self._wake.set()
 
     def poll_soon(self) -> None:
-        """Poll at once unless polling is paused: after a reconnect."""
+        """Poll at once, unless polling is paused."""
         if self._polls:
             self.poll_now()
 
-    async def rest(self, until_mono_s: float) -> None:
-        """Wait until it is time for the next poll."""
+    async def wait_for_poll(self, until_mono_s: float) -> None:
+        """Wait until the next poll: at `until_mono_s`, or at once on request."""
         started_s, interval_s = steady_s(), self.interval_s
-        while not self._asked_now:
+        while not self._is_requested:
             if self.interval_s != interval_s:
                 until_mono_s = min(until_mono_s, started_s + self.interval_s)
             self._wake.clear()
@@ -82,4 +84,4 @@ class PollControl:
                     await self._wake.wait()
             except TimeoutError:
                 break
-        self._asked_now = False
+        self._is_requested = False

@@ -1,6 +1,6 @@
-"""A list of the JetStream API, over several polls if it is long.
+"""Reads a list of the JetStream API, over several polls if it is long.
 
-A page has 256 rows, which no request can change. If a page takes so long on the link that the
+A page has 256 rows: no request can change that. If a page takes so long on the link that the
 server would close the connection, the names are requested, and then each row by itself.
 """
 
@@ -14,8 +14,8 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
-from natstui.jetstream.connection.replies import News, read
-from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.jetstream.connection.replies import EndlessListCheck, read
+from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.decode.cluster import Page, refused_reason
 
 
@@ -28,19 +28,19 @@ Row = TypeVar("Row", bound=_Row)
 PAGE_COUNT = 256
 """Rows on a page of `STREAM.LIST` and `CONSUMER.LIST`."""
 _MISSING_WAIT_US = 3_000_000
-_LONGEST_PAGE_S = 9.0
+_MAX_PAGE_S = 9.0
 """Limit of a page's time: a server closes a connection that does not accept its data
 within 10 s.
 """
 _PROBE_COUNT = 8
 _SHORT_COUNT = 4 * _PROBE_COUNT
-"""Length of a list that is requested as pages on any link."""
+"""Maximum length of a list that is requested as pages on any link."""
 _TURN_S = 0.5
 _REST_S = 0.1
 
 
 def pages_count(rows_count: int) -> int:
-    """Return how many requests a list of this length takes."""
+    """Return the number of requests for a list with so many rows."""
     return max(1, -(-rows_count // PAGE_COUNT))
 
 
@@ -52,7 +52,7 @@ class _Names(msgspec.Struct):
 
 
 class Listing(Generic[Row]):
-    """Collects the rows of one list until `done`."""
+    """Collects the rows of one list until `is_complete`."""
 
     def __init__(
         self,
@@ -66,59 +66,59 @@ class Listing(Generic[Row]):
         self._read_row = read_row
         self._expected_count = expected_count
         self._offset = 0
-        self._news = News(verb)
+        self._list_check = EndlessListCheck(verb)
         self._total_count: int | None = None
-        self._left: deque[str] | None = None
-        """Names still to be requested, if rows are requested one by one."""
-        self._asking: asyncio.Task[None] | None = None
-        self._fresh: list[Row] = []
+        self._remaining_names: deque[str] | None = None
+        """Names of rows to request, if they are requested one by one."""
+        self._rows_task: asyncio.Task[None] | None = None
+        self._single_rows: list[Row] = []
         self.rows: list[Row] = []
         self.missing: set[str] = set()
         self.offline: dict[str, str] = {}
-        """Streams or consumers that their servers refuse to run → reason."""
-        self.done = False
-        self.steady = True
-        """Nothing was added or removed between the pages, so no row slipped between them."""
+        """Stream or consumer that its server refuses to run → reason."""
+        self.is_complete = False
+        self.is_consistent = True
+        """Whether the number of rows was the same in all pages, so that none is missed."""
 
     @property
     def left_out_count(self) -> int:
-        """Return how many rows the server counts that were neither listed nor named as missing."""
+        """Return the number of rows that the server counts but does not name."""
         reported_names = {row.name for row in self.rows} | self.missing | self.offline.keys()
         return max(0, (self._total_count or 0) - len(reported_names))
 
-    def take_fresh(self) -> list[Row]:
-        """Return the rows since the last call that were requested by themselves."""
-        new_rows, self._fresh = self._fresh, []
+    def pop_single_rows(self) -> list[Row]:
+        """Return the rows that were requested one by one since the last call."""
+        new_rows, self._single_rows = self._single_rows, []
         return new_rows
 
-    async def step(self, api: PollingApi) -> None:
-        """Read one page, or some rows; raises what `Client.request` raises."""
-        if self._offset == 0 and self._left is None and await self._is_too_long(api):
-            self._left = await self._names(api)
-        if self._left is not None:
-            await self._step_rows(api, self._left)
+    async def read_page(self, api: PollingApi) -> None:
+        """Read one page, or some single rows; raises what `Client.request` raises."""
+        if self._offset == 0 and self._remaining_names is None and await self._is_too_long(api):
+            self._remaining_names = await self._read_names(api)
+        if self._remaining_names is not None:
+            await self._read_rows(api, self._remaining_names)
             return
-        page = await self._page(api, self._offset)
-        self.steady = self.steady and self._total_count in (None, page.total_count)
+        page = await self._request_page(api, self._offset)
+        self.is_consistent = self.is_consistent and self._total_count in (None, page.total_count)
         self._total_count = page.total_count
         self.rows.extend(page.rows)
         self.missing.update(page.missing)
         self.offline.update(page.offline)
         self._offset += max(1, page.limit_count)
-        self.done = self._offset >= page.total_count
-        if not self.done:
+        self.is_complete = self._offset >= page.total_count
+        if not self.is_complete:
             names = (*(row.name for row in page.rows), *page.missing)
-            self._news.check(names, page.total_count)
+            self._list_check.check(names, page.total_count)
 
-    async def _page(self, api: PollingApi, offset: int) -> Page[Row]:
-        reply = await api.answer(self.verb, {"offset": offset})
-        # A long list is as old as its first byte, however long the rest was on the way.
+    async def _request_page(self, api: PollingApi, offset: int) -> Page[Row]:
+        reply = await api.request_timed(self.verb, {"offset": offset})
+        # A long list is as old as its first byte, however long the transfer of the rest took.
         began_us = reply.arrival.began_mono_us
-        waited_us = began_us - reply.asked_mono_us
+        waited_us = began_us - reply.requested_mono_us
         page = self._read_page(reply.data, began_us, waited_us)
         if page.missing and waited_us > _MISSING_WAIT_US:
             # The server waited 4 s for others that are down; that is no work.
-            api.discount(reply)
+            api.exclude_from_work(reply)
         if page.rows:
             api.row_bytes[self._kind] = len(reply.data) / len(page.rows)
         return page
@@ -128,51 +128,50 @@ class Listing(Generic[Row]):
         return self.verb.partition(".")[0]
 
     async def _is_too_long(self, api: PollingApi) -> bool:
-        """Return whether a page would take too long on the link; reads the list's end first.
+        """Return whether the transfer of a page would take too long.
 
-        The last rows are a short page, whose bytes show the speed of the link.
+        If it seems so, or the size of a row is unknown, the last rows are requested first: they
+        are a short page, whose bytes show the speed of the link.
         """
         count = min(PAGE_COUNT, self._expected_count)
         if count <= _SHORT_COUNT:
             return False
-        if self._kind not in api.row_bytes or self._page_s(api, count) > _LONGEST_PAGE_S:
-            await self._page(api, max(0, self._expected_count - _PROBE_COUNT))
-        return self._page_s(api, count) > _LONGEST_PAGE_S
+        if self._kind not in api.row_bytes or self._page_s(api, count) > _MAX_PAGE_S:
+            await self._request_page(api, max(0, self._expected_count - _PROBE_COUNT))
+        return self._page_s(api, count) > _MAX_PAGE_S
 
     def _page_s(self, api: PollingApi, count: int) -> float:
         return count * api.row_bytes.get(self._kind, 0.0) / (api.bytes_per_s or float("inf"))
 
-    async def _names(self, api: PollingApi) -> deque[str]:
+    async def _read_names(self, api: PollingApi) -> deque[str]:
         verb, row_names, offset = self.verb.replace(".LIST", ".NAMES"), deque[str](), 0
-        news = News(verb)
+        list_check = EndlessListCheck(verb)
         while True:
-            data, _ = await api.ask(verb, {"offset": offset})
+            data, _ = await api.request(verb, {"offset": offset})
             page = read(verb, data, _Names)
             names = page.streams or page.consumers or ()
             row_names.extend(names)
             offset += page.limit
             if page.limit <= 0 or offset >= page.total:
                 return row_names
-            news.check(names, page.total)
+            list_check.check(names, page.total)
 
-    async def _step_rows(self, api: PollingApi, row_names: deque[str]) -> None:
-        """Receive rows for a while, with several open requests."""
-        if self._asking is None:
-            self._asking = api.spawn(self._ask_rows(api, row_names))
-        await asyncio.wait({self._asking}, timeout=_TURN_S)
-        if self._asking.done():
-            self._asking.result()
-            self.done = True
+    async def _read_rows(self, api: PollingApi, row_names: deque[str]) -> None:
+        """Wait up to 0.5 s for single rows, which are requested in a task."""
+        if self._rows_task is None:
+            self._rows_task = api.spawn(self._request_rows(api, row_names))
+        await asyncio.wait({self._rows_task}, timeout=_TURN_S)
+        if self._rows_task.done():
+            self._rows_task.result()
+            self.is_complete = True
 
-    async def _ask_rows(self, api: PollingApi, row_names: deque[str]) -> None:
-        """Request row after row: one more than are in flight, and none while the link must
-        rest.
-        """
+    async def _request_rows(self, api: PollingApi, row_names: deque[str]) -> None:
+        """Request all rows one by one, several at once, while the link may be used."""
         open_rows: set[asyncio.Task[None]] = set()
         try:
             while row_names or open_rows:
-                while row_names and len(open_rows) <= api.at_once_count and api.link_is_free:
-                    open_rows.add(asyncio.create_task(self._ask_row(api, row_names.popleft())))
+                while row_names and len(open_rows) <= api.max_open_count and api.is_link_free:
+                    open_rows.add(asyncio.create_task(self._request_row(api, row_names.popleft())))
                 if not open_rows:
                     await asyncio.sleep(_REST_S)
                     continue
@@ -185,9 +184,9 @@ class Listing(Generic[Row]):
             for row in open_rows:
                 row.cancel()
 
-    async def _ask_row(self, api: PollingApi, name: str) -> None:
+    async def _request_row(self, api: PollingApi, name: str) -> None:
         try:
-            reply = await api.answer(f"{self.verb.replace('.LIST', '.INFO')}.{name}")
+            reply = await api.request_timed(f"{self.verb.replace('.LIST', '.INFO')}.{name}")
         except NotFound:
             return
         except PermissionDenied:
@@ -198,6 +197,6 @@ class Listing(Generic[Row]):
                 self.offline[name] = reason
             return
         began_us = reply.arrival.began_mono_us
-        row = self._read_row(reply.data, began_us, began_us - reply.asked_mono_us)
+        row = self._read_row(reply.data, began_us, began_us - reply.requested_mono_us)
         self.rows.append(row)
-        self._fresh.append(row)
+        self._single_rows.append(row)

@@ -1,5 +1,6 @@
-"""Detects a stream whose last sequence decreases: its store is an older one, without an
-advisory.
+"""Detects a stream whose last sequence decreases: its store is an older one.
+
+The server publishes no advisory for that.
 """
 
 from __future__ import annotations
@@ -13,21 +14,20 @@ from natstui.model.records.record import Advisory
 
 ROLLED_BACK = "stream_rolled_back"
 _CATCHING_UP_US = 5_000_000
-"""How long a new leader may need to apply its log."""
+"""Maximum time that a new leader needs to apply its log."""
 
 
-class Rollbacks:
-    """Reports when a stream has lost its newest messages although it is the same stream."""
+class RollbackDetector:
+    """Reports when a stream has lost its newest messages without being recreated."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 
     def accept(self, before: StreamRow | None, after: StreamRow) -> bool:
-        """Compare a row with the known one, which may be newer; returns False when it must be left
-        out.
+        """Report a rollback from the known row to the new one; return False for an outdated row.
 
-        An outdated row of a replicated stream is left out: a leader that was frozen does not know
-        yet that it lost leadership, and a new one may still apply its log.
+        A replicated stream may have an outdated row: a leader that was frozen does not know yet
+        that it lost leadership, and a new leader may still apply its log.
         """
         if before is None or after.sampled_mono_us <= before.sampled_mono_us:
             return True

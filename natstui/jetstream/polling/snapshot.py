@@ -1,4 +1,4 @@
-"""The result of one poll, and its record."""
+"""The streams and consumers that one poll has read, and the record of the poll."""
 
 from __future__ import annotations
 
@@ -35,58 +35,59 @@ _COUNTS = {
 
 
 @dataclass(slots=True)
-class StreamsSeen:
-    """The streams in one poll."""
+class PolledStreams:
+    """The streams that one poll has read."""
 
     rows: list[StreamRow] = field(default_factory=list)
     complete: bool = False
     missing: set[str] = field(default_factory=set)
-    """All that are unreachable as far as known, not only those requested in this poll."""
+    """Unreachable streams, including those that were not requested in this poll."""
     offline: dict[str, str] = field(default_factory=dict)
     """Streams that their servers refuse to run → reason."""
 
 
 @dataclass(slots=True)
-class ConsumersSeen:
-    """The consumers in one poll."""
+class PolledConsumers:
+    """The consumers that one poll has read."""
 
     rows: dict[tuple[str, str], ConsumerRow] = field(default_factory=dict)
     swept: set[str] = field(default_factory=set)
+    """Streams whose consumers are all in `rows` or `missing`."""
     missing: set[tuple[str, str]] = field(default_factory=set)
-    """All that are unreachable as far as known, not only those requested in this poll."""
+    """Unreachable consumers, including those that were not requested in this poll."""
     offline: dict[tuple[str, str], str] = field(default_factory=dict)
     """Consumers that their servers refuse to run → reason."""
     unlisted: dict[str, int] = field(default_factory=dict)
-    """Stream → consumers that it counts and that its list neither has nor names."""
+    """Stream → number of consumers that it counts and that its list does not name."""
     complete: bool = False
 
 
-def progress(rows: Sequence[ConsumerRow]) -> int:
-    """Return a number that changes when consumers move."""
+def hash_progress(rows: Sequence[ConsumerRow]) -> int:
+    """Return a hash that changes when a consumer delivers a message or receives an ack."""
     positions = (
         (r.delivered.consumer_seq, r.ack_floor.consumer_seq, r.num_ack_pending) for r in rows
     )
     return hash(tuple(positions))
 
 
-def snapshot_of(
+def make_snapshot(
     account: Account | None,
-    streams: StreamsSeen,
-    consumers: ConsumersSeen,
+    streams: PolledStreams,
+    consumers: PolledConsumers,
     cost: PollCost,
     server_name: str | None,
 ) -> Snapshot:
-    """Return the record of a poll; a row with an impossible number or time counts as
-    unreachable.
-    """
-    stream_part, bad_streams = _sound(
+    """Return the record of a poll; a row with an invalid number or time counts as unreachable."""
+    stream_part, invalid_streams = _split_valid_rows(
         streams.rows, partial(stream_columns, server_name=server_name)
     )
-    consumer_part, bad_consumers = _sound(
+    consumer_part, invalid_consumers = _split_valid_rows(
         tuple(consumers.rows.values()), partial(consumer_columns, server_name=server_name)
     )
-    lost_streams = streams.missing.union(row.name for row in bad_streams)
-    lost_consumers = consumers.missing.union((r.stream_name, r.name) for r in bad_consumers)
+    unreachable_streams = streams.missing.union(row.name for row in invalid_streams)
+    unreachable_consumers = consumers.missing.union(
+        (r.stream_name, r.name) for r in invalid_consumers
+    )
     complete = consumers.complete and streams.complete
     return Snapshot(
         taken_mono_us=steady_us(),
@@ -96,8 +97,8 @@ def snapshot_of(
         streams_complete=streams.complete,
         consumers_complete=complete,
         swept_streams=() if complete else tuple(sorted(consumers.swept)),
-        unreachable_streams=tuple(sorted(lost_streams)),
-        unreachable_consumers=tuple(sorted(lost_consumers)),
+        unreachable_streams=tuple(sorted(unreachable_streams)),
+        unreachable_consumers=tuple(sorted(unreachable_consumers)),
         account=account,
         cost=cost,
         offline=(
@@ -108,10 +109,10 @@ def snapshot_of(
     )
 
 
-def _sound(
+def _split_valid_rows(
     rows: Sequence[Row], make_columns: Callable[[Sequence[Row]], Columns]
 ) -> tuple[Columns, list[Row]]:
-    """Return the columns of the rows that every reader accepts, and the other rows."""
+    """Return the columns of the rows with valid numbers and times, and the invalid rows."""
     try:
         columns = make_columns(rows)
         for name in _COUNTS[type(columns)]:
@@ -120,6 +121,6 @@ def _sound(
     except (ValueError, OverflowError):
         if len(rows) == 1:
             return make_columns([]), list(rows)
-        bad = [row for row in rows if _sound([row], make_columns)[1]]
-        return make_columns([row for row in rows if row not in bad]), bad
+        invalid = [row for row in rows if _split_valid_rows([row], make_columns)[1]]
+        return make_columns([row for row in rows if row not in invalid]), invalid
     return columns, []

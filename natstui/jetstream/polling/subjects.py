@@ -1,4 +1,4 @@
-"""The part of a poll that counts messages by subject, if a finding depends on it.
+"""Counts the messages of a stream by subject, if a finding depends on the subjects.
 
 Counters show that a work queue has messages without a consumer, or that a filter delivered
 nothing; their subjects are in the stream's contents only. Each count is one `STREAM.INFO` with a
@@ -21,29 +21,32 @@ from natstui.clock import steady_s
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, RequestFailed
 from natstui.feed import Sink
-from natstui.jetstream.connection.replies import reading
-from natstui.jetstream.polling.availability import Availability
+from natstui.jetstream.connection.replies import raise_unreadable
+from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.budget.allowance import Allowance
-from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.evidence import SubjectsCounted
 from natstui.model.records.record import Configured
 
-MOST_SUBJECTS = 10_000
-"""Limit of subjects of a stream whose messages are counted: the reply has them all."""
-AGAIN_S = 60.0
-SOON_S = 15.0
-"""Interval of counts of a stream with few subjects: a reply is small, and short problems
-are seen.
+MAX_SUBJECTS = 10_000
+"""Limit of subjects of a stream whose messages are counted: one reply has all of them."""
+RECOUNT_S = 60.0
+"""Interval of counts with the same filter."""
+SMALL_RECOUNT_S = 15.0
+"""Interval of counts of a stream with few subjects: replies are small, and problems of a short
+time are found.
 """
 _FEW_SUBJECTS = 1_000
-FEWEST_POLLS = 3
-"""Number of polls in which messages must have no consumer: replies are not of one moment."""
-_KEPT_SUBJECTS = 100
+MIN_POLLS_COUNT = 3
+"""Number of successive polls in which messages must have no consumer: the replies in one poll are
+of different times.
+"""
+_REPORTED_SUBJECTS_COUNT = 100
 _SCHEDULES_COUNT = 20
-_MOST_FILTERS = 5
-_YOUNG_US = 20_000_000
+_MAX_FILTERS = 5
+_NEW_CONSUMER_US = 20_000_000
 _TIMEOUT_S = 2.0
 _ALL = ">"
 _SCHEDULE = b"\nNats-Schedule:"
@@ -69,23 +72,23 @@ _INFO = decoder_of(_Info)
 _STORED = decoder_of(_Stored)
 
 
-class Question(NamedTuple):
-    """A count to do: stream and filter."""
+class CountRequest(NamedTuple):
+    """A required count of the messages of a stream by subject."""
 
     stream: str
     created_at_us: int
     filter_subject: str
     is_scheduled: bool
-    """Whether the stream may have schedules, which stay there on purpose."""
+    """Whether the stream may have message schedules, which stay stored on purpose."""
 
 
 def _is_set(config: StreamConfiguration, name: str) -> bool:
-    """Return whether a switch of a stream is on; most configurations do not name it."""
+    """Return whether a boolean option of a stream is on; most configurations do not have it."""
     return f'"{name}"' in config.config_json and bool(json.loads(config.config_json).get(name))
 
 
-def _owned(poll: Snapshot) -> dict[str, tuple[int, int]]:
-    """Return stream → number of its consumers, and of the messages pending for them."""
+def _count_pending(poll: Snapshot) -> dict[str, tuple[int, int]]:
+    """Return stream → numbers of its consumers and of their pending and ack pending messages."""
     consumers = poll.consumers
     pending_by_stream: dict[str, tuple[int, int]] = {}
     rows = zip(
@@ -97,19 +100,21 @@ def _owned(poll: Snapshot) -> dict[str, tuple[int, int]]:
     return pending_by_stream
 
 
-class OpenSubjects:
-    """Determines the streams whose subjects must be counted, from poll to poll."""
+class CountPlanner:
+    """Determines from poll to poll which streams must be counted by subject."""
 
     def __init__(self) -> None:
         self._streams: dict[str, StreamConfiguration] = {}
         self._consumers: dict[tuple[str, str], ConsumerConfiguration] = {}
-        self._left_over: dict[str, tuple[int, int, int]] = {}
-        """Work queue → creation time, last sequence, and number of successive polls in which
-        messages had no consumer.
+        self._unconsumed: dict[str, tuple[int, int, int]] = {}
+        """Work queue → creation time, last sequence in the last poll, and number of successive
+        polls in which messages had no consumer.
         """
 
-    def wanted(self, poll: Snapshot, configurations: Configured | None) -> Iterator[Question]:
-        """Yield the counts that a poll calls for, in no order."""
+    def find_requests(
+        self, poll: Snapshot, configurations: Configured | None
+    ) -> Iterator[CountRequest]:
+        """Yield the counts that a poll requires, in any order."""
         if configurations is not None:
             self._streams.update({stream.name: stream for stream in configurations.streams})
             self._consumers.update(
@@ -132,146 +137,150 @@ class OpenSubjects:
                 if n[0] in existing_names
             }
         last_at_us = dict(zip(names, poll.streams.last_at_us, strict=True))
-        pending = _owned(poll)
+        pending = _count_pending(poll)
         for row, name in enumerate(names):
             config = self._streams.get(name)
-            if config is not None and poll.streams.subjects_count[row] <= MOST_SUBJECTS:
-                yield from self._of_stream(poll, row, config, pending.get(name, (0, 0)))
-        yield from self._of_consumers(poll, last_at_us)
+            if config is not None and poll.streams.subjects_count[row] <= MAX_SUBJECTS:
+                yield from self._find_stream_requests(poll, row, config, pending.get(name, (0, 0)))
+        yield from self._find_consumer_requests(poll, last_at_us)
 
-    def _of_stream(
+    def _find_stream_requests(
         self, poll: Snapshot, row: int, config: StreamConfiguration, pending: tuple[int, int]
-    ) -> Iterator[Question]:
+    ) -> Iterator[CountRequest]:
         streams = poll.streams
         if not streams.stored_msgs[row]:
             return
-        all_subjects = self._question(config, _ALL)
+        all_subjects = self._make_request(config, _ALL)
         if config.retention == "workqueue":
-            if self._is_left_over(poll, row, *pending):
+            if self._has_unconsumed_msgs(poll, row, *pending):
                 yield all_subjects
         elif config.kind == "object":
-            yield self._question(config, f"$O.{config.name.removeprefix('OBJ_')}.>")
+            yield self._make_request(config, f"$O.{config.name.removeprefix('OBJ_')}.>")
         elif config.max_msgs_per_subject and _is_set(config, "discard_new_per_subject"):
             yield all_subjects
 
-    def _is_left_over(
-        self, poll: Snapshot, row: int, consumers_count: int, owned_msgs: int
+    def _has_unconsumed_msgs(
+        self, poll: Snapshot, row: int, consumers_count: int, pending_msgs: int
     ) -> bool:
-        """Return whether a work queue has messages without a consumer in enough successive
-        polls.
-        """
+        """Return whether a work queue had messages without consumer in three successive polls."""
         streams, name = poll.streams, poll.streams.name[row]
         if consumers_count != streams.consumers_count[row]:
             # Not every poll lists the consumers of every stream.
             return False
         created_us, last_seq = streams.created_at_us[row], streams.last_seq[row]
-        previous = self._left_over.get(name)
+        previous = self._unconsumed.get(name)
         if previous is None or previous[0] != created_us:
-            self._left_over[name] = created_us, last_seq, 0
+            self._unconsumed[name] = created_us, last_seq, 0
             return False
-        left_msgs = streams.stored_msgs[row] - owned_msgs
-        polls_count = previous[2] + 1 if left_msgs > last_seq - previous[1] else 0
-        self._left_over[name] = created_us, last_seq, polls_count
-        return polls_count >= FEWEST_POLLS
+        unconsumed_msgs = streams.stored_msgs[row] - pending_msgs
+        polls_count = previous[2] + 1 if unconsumed_msgs > last_seq - previous[1] else 0
+        self._unconsumed[name] = created_us, last_seq, polls_count
+        return polls_count >= MIN_POLLS_COUNT
 
-    def _of_consumers(
+    def _find_consumer_requests(
         self, poll: Snapshot, last_at_us: Mapping[str, int | None]
-    ) -> Iterator[Question]:
-        """Yield the filters of consumers to which nothing was ever delivered."""
+    ) -> Iterator[CountRequest]:
+        """Yield counts for the filters of consumers to which nothing was ever delivered."""
         consumers = poll.consumers
         rows = zip(
             consumers.stream, consumers.name, consumers.created_at_us,
             consumers.delivered_consumer_seq, consumers.pending_msgs, strict=True,
         )  # fmt: skip
         for stream, name, created_us, delivered_seq, pending in rows:
-            if delivered_seq or pending or poll.taken_at_us - created_us < _YOUNG_US:
+            if delivered_seq or pending or poll.taken_at_us - created_us < _NEW_CONSUMER_US:
                 continue
             config, consumer = self._streams.get(stream), self._consumers.get((stream, name))
             stored_us = last_at_us.get(stream)
             if config is None or consumer is None or config.retention != "limits":
                 continue
             if stored_us is not None and stored_us > created_us:
-                for subject in consumer.filter_subjects[:_MOST_FILTERS]:
-                    yield self._question(config, subject)
+                for subject in consumer.filter_subjects[:_MAX_FILTERS]:
+                    yield self._make_request(config, subject)
 
     @staticmethod
-    def _question(config: StreamConfiguration, filter_subject: str) -> Question:
+    def _make_request(config: StreamConfiguration, filter_subject: str) -> CountRequest:
         is_scheduled = _is_set(config, "allow_msg_schedules")
-        return Question(config.name, config.created_at_us, filter_subject, is_scheduled)
+        return CountRequest(config.name, config.created_at_us, filter_subject, is_scheduled)
 
 
-def next_due(
-    candidates: Iterable[Question],
-    counted_s: Mapping[Question, float],
+def find_next_due(
+    candidates: Iterable[CountRequest],
+    counted_s: Mapping[CountRequest, float],
     small_streams: Set[str],
     now_s: float,
-) -> Question | None:
-    """Return the next count, the least recent one; None if none is due.
+) -> CountRequest | None:
+    """Return the most overdue count; None if none is due.
 
-    `counted_s` are the counts within the last minute, `small_streams` those with few subjects,
-    which are counted again sooner.
+    `counted_s` has the times of the counts within the last minute; `small_streams` are streams
+    with few subjects, which are counted more often.
     """
-    due_questions = [
-        question
-        for question in candidates
-        if question not in counted_s
-        or (question.stream in small_streams and counted_s[question] < now_s - SOON_S)
+    due_requests = [
+        request
+        for request in candidates
+        if request not in counted_s
+        or (request.stream in small_streams and counted_s[request] < now_s - SMALL_RECOUNT_S)
     ]
-    return min(due_questions, key=lambda question: counted_s.get(question, 0.0), default=None)
+    return min(due_requests, key=lambda request: counted_s.get(request, 0.0), default=None)
 
 
-class SubjectCounting:
-    """Counts messages by subject, the least recent count first."""
+class SubjectCounter:
+    """Counts the messages of streams by subject, one count per poll."""
 
-    def __init__(self, api: PollingApi, availability: Availability, sink: Sink) -> None:
+    def __init__(self, api: PollingApi, availability: RequestAvailability, sink: Sink) -> None:
         self._api, self._availability, self._sink = api, availability, sink
-        self._open = OpenSubjects()
-        self._counted_s: OrderedDict[Question, float] = OrderedDict()
-        """Counts within the last minute → their time, oldest first."""
+        self._planner = CountPlanner()
+        self._counted_s: OrderedDict[CountRequest, float] = OrderedDict()
+        """Count within the last minute → its time, the oldest first."""
 
-    async def count(
+    async def count_due(
         self, poll: Snapshot, configurations: Configured | None, allowance: Allowance
     ) -> None:
-        """Do one of the counts that a poll calls for, if the allowance permits; raises ServerGone
-        only.
+        """Do the most overdue count that a poll requires, if the allowance permits.
+
+        Raises only ConnectionLost.
         """
         now_s = steady_s()
-        while self._counted_s and next(iter(self._counted_s.values())) < now_s - AGAIN_S:
+        while self._counted_s and next(iter(self._counted_s.values())) < now_s - RECOUNT_S:
             self._counted_s.popitem(last=False)
         small_streams = {
             name
             for name, count in zip(poll.streams.name, poll.streams.subjects_count, strict=True)
             if count <= _FEW_SUBJECTS
         }
-        due_question = next_due(
-            self._open.wanted(poll, configurations), self._counted_s, small_streams, now_s
+        due_request = find_next_due(
+            self._planner.find_requests(poll, configurations),
+            self._counted_s,
+            small_streams,
+            now_s,
         )
         if (
-            due_question is None
+            due_request is None
             or not allowance.has_room
-            or not self._availability.may_ask("STREAM.INFO")
+            or not self._availability.may_request("STREAM.INFO")
         ):
             return
-        self._counted_s[due_question] = now_s
-        self._counted_s.move_to_end(due_question)
+        self._counted_s[due_request] = now_s
+        self._counted_s.move_to_end(due_request)
         try:
-            self._sink.add(await self._answer(due_question))
+            self._sink.add(await self._request_count(due_request))
         except RequestFailed:
-            # It is asked for again in a minute, and the next poll reports what is wrong.
+            # It is requested again in a minute, and the next poll reports what is wrong.
             return
 
-    async def _answer(self, due_question: Question) -> SubjectsCounted:
-        body = {"subjects_filter": due_question.filter_subject}
-        verb = f"STREAM.INFO.{due_question.stream}"
-        reply = await self._api.answer(verb, body, timeout_s=_TIMEOUT_S)
-        with reading(verb):
+    async def _request_count(self, due_request: CountRequest) -> SubjectsCounted:
+        body = {"subjects_filter": due_request.filter_subject}
+        verb = f"STREAM.INFO.{due_request.stream}"
+        reply = await self._api.request_timed(verb, body, timeout_s=_TIMEOUT_S)
+        with raise_unreadable(verb):
             counts = _INFO.decode(reply.data).state.subjects or {}
-        largest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_KEPT_SUBJECTS]
+        largest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[
+            :_REPORTED_SUBJECTS_COUNT
+        ]
         return SubjectsCounted(
             at_us=time.time_ns() // 1000,
-            stream=due_question.stream,
-            created_at_us=due_question.created_at_us,
-            filter_subject=due_question.filter_subject,
+            stream=due_request.stream,
+            created_at_us=due_request.created_at_us,
+            filter_subject=due_request.filter_subject,
             msgs_by_subject=dict(largest),
             subjects_count=len(counts),
             stored_msgs=sum(counts.values()),
@@ -279,8 +288,8 @@ class SubjectCounting:
                 [
                     subject
                     for subject, _ in largest[:_SCHEDULES_COUNT]
-                    if due_question.is_scheduled
-                    and await self._is_schedule(due_question.stream, subject)
+                    if due_request.is_scheduled
+                    and await self._is_schedule(due_request.stream, subject)
                 ]
             ),
         )
@@ -289,9 +298,11 @@ class SubjectCounting:
         """Return whether the last message of a subject is a schedule."""
         verb = f"STREAM.MSG.GET.{stream}"
         try:
-            reply = await self._api.answer(verb, {"last_by_subj": subject}, timeout_s=_TIMEOUT_S)
+            reply = await self._api.request_timed(
+                verb, {"last_by_subj": subject}, timeout_s=_TIMEOUT_S
+            )
         except NotFound:
             return False
-        with reading(verb):
+        with raise_unreadable(verb):
             stored_message = _STORED.decode(reply.data).message
             return _SCHEDULE in base64.b64decode(stored_message.hdrs)

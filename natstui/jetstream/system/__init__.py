@@ -1,5 +1,4 @@
-"""Information of servers about themselves and our account (`$SYS.REQ`), without the system
-account.
+"""Reads what servers report about themselves and our account (`$SYS.REQ`).
 
-Start reading with `connections`; `asking` sends requests to all servers at once.
+Start reading with `connections`; `requests` sends requests to all servers at once.
 """

@@ -1,7 +1,7 @@
-"""All streams and consumers of an account in one reply of each server (JSZ).
+"""Reads all streams and consumers of an account in one reply of each server (JSZ).
 
-The system account and the monitoring ports have it for any account; an import of JSZ has it for
-the account itself.
+The system account and the monitoring ports reply for any account; an import of JSZ replies for the
+account itself.
 """
 
 from __future__ import annotations
@@ -16,8 +16,14 @@ import msgspec
 from natstui.errors import NatstuiError, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
-from natstui.jetstream.system.asking import ServerAnswer, ServerRequests
-from natstui.jetstream.system.source import LONG_S, NOT_SET, CompleteSource, Options, System
+from natstui.jetstream.system.requests import ServerReply, ServerRequests
+from natstui.jetstream.system.source import (
+    LONG_S,
+    NOT_SET,
+    CompleteSource,
+    Options,
+    SystemConnection,
+)
 from natstui.model.live.permissions import may_publish
 
 
@@ -36,32 +42,32 @@ class _Accounts(msgspec.Struct):
     account_details: list[_Account] | None = None
 
 
-_MOST_ACCOUNTS = 1 << 20
+_MAX_ACCOUNTS = 1 << 20
 
 
-class BulkAnswers:
-    """Sends requests to the best available source; opens the system account's connection if
-    needed.
+class JszSource:
+    """Requests JSZ from the best available source: of the connection's own account, or of the
+    other account that its settings name.
 
-    For the connection's own account, or for the other one that it names.
+    It opens the system account's connection if needed.
     """
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._system = System(client.connection, client)
-        self._own = ServerRequests(client)
+        self._system = SystemConnection(client.connection, client)
+        self._own_requests = ServerRequests(client)
         self._names: dict[str, str] = {}
         """Server id → its name, which monitoring ports do not send with JSZ."""
-        self.may_hold_bytes: int | None = None
-        """Limit of uncompressed replies before a server closes the connection; None if unknown.
-        Replies of ports belong to no connection.
+        self.max_pending_bytes: int | None = None
+        """Limit of bytes that wait for the connection before a server closes it; None if unknown.
+        Monitoring ports have no such limit.
         """
         self.silent: tuple[str, ...] = ()
-        """Servers that replied before, but not to the last request."""
+        """Names of servers that replied before, but not to the last request."""
         self._id: str | None = None
-        """Id of the other account in the servers' replies: with JWTs it is not its name."""
+        """Id of the other account in the servers' replies: with JWTs not the same as its name."""
 
-    async def ask(self, *, config: bool, packed: bool) -> Sequence[ServerAnswer] | None:
+    async def request(self, *, config: bool, compressed: bool) -> Sequence[ServerReply] | None:
         """Return the reply of each server about the account; None without a source.
 
         Raises the request errors when the configured source does not reply.
@@ -69,17 +75,17 @@ class BulkAnswers:
         other_account, account = self._client.connection.account, self._client.link.account
         if other_account is None and account is None:
             return None
-        telling, missing = await self._system.telling()
+        source, missing = await self._system.find_source()
         options: dict[str, str | int] = {"streams": True, "consumer": True, "config": config}
-        if telling is not None:
+        if source is not None:
             if other_account is not None:
-                account = await self._id_of(other_account, telling)
+                account = await self._id_of(other_account, source)
             options["account"] = account or ""
-            send = telling.ask if packed else telling.ask_unpacked
-            # At once: who asks for the first time waits for servers that nobody knows of.
-            replies, _ = await asyncio.gather(send("JSZ", options), self._learn(telling))
-            self.silent = telling.silent(replies)
-            named_replies = [self._named(reply) for reply in replies]
+            send = source.request if compressed else source.request_uncompressed
+            # Concurrently: each first request waits for servers that are not known yet.
+            replies, _ = await asyncio.gather(send("JSZ", options), self._read_limits(source))
+            self.silent = source.silent(replies)
+            named_replies = [self._add_name(reply) for reply in replies]
             if any(reply.server_id not in self._names for reply in replies):
                 self._names.clear()
             return named_replies
@@ -87,12 +93,12 @@ class BulkAnswers:
             raise RequestFailed(missing[0].reason)
         if other_account is not None or account is None:
             raise RequestFailed(NOT_SET)
-        return await self._imported(account, {"account": account, **options})
+        return await self._request_imported(account, {"account": account, **options})
 
-    async def _id_of(self, name: str, telling: CompleteSource) -> str:
-        """Return the id of an account on the servers; raises RequestFailed where none knows it."""
+    async def _id_of(self, name: str, source: CompleteSource) -> str:
+        """Return the id of an account on the servers; raises RequestFailed if none has it."""
         if self._id is None:
-            replies = await telling.ask("JSZ", {"accounts": True, "limit": _MOST_ACCOUNTS})
+            replies = await source.request("JSZ", {"accounts": True, "limit": _MAX_ACCOUNTS})
             id_by_name: dict[str, str] = {}
             for reply in replies:
                 for account_detail in read("JSZ", reply.data, _Accounts).account_details or ():
@@ -112,39 +118,43 @@ class BulkAnswers:
             self._id = id_by_name[name]
         return self._id
 
-    async def _learn(self, telling: CompleteSource) -> None:
-        """Learn names, and how much a server queues for a slow connection; once.
+    async def _read_limits(self, source: CompleteSource) -> None:
+        """Read the servers' names and limits of pending bytes, unless they are known.
 
-        The system account's replies have names: its rows are used before these are learned,
-        compressed until then.
+        Replies of the system account have names, so that they can be used before; until then they
+        are compressed.
         """
         if self._names:
             return
         try:
-            replies = await telling.ask("VARZ", {})
+            replies = await source.request("VARZ", {})
         except NatstuiError:
-            if telling.source == "monitoring":
+            if source.name == "monitoring":
                 raise
             return
         varz_replies = [read("VARZ", reply.data, _Varz) for reply in replies]
         self._names = {varz.server_id: varz.server_name or varz.server_id for varz in varz_replies}
         limits = [varz.max_pending for varz in varz_replies if varz.max_pending is not None]
-        if telling.source == "monitoring":
-            self.may_hold_bytes = sys.maxsize
+        if source.name == "monitoring":
+            self.max_pending_bytes = sys.maxsize
         elif limits:
-            self.may_hold_bytes = min(limits)
+            self.max_pending_bytes = min(limits)
 
-    def _named(self, reply: ServerAnswer) -> ServerAnswer:
+    def _add_name(self, reply: ServerReply) -> ServerReply:
         return replace(reply, name=self._names.get(reply.server_id, reply.name))
 
-    async def _imported(self, account: str, options: Options) -> Sequence[ServerAnswer] | None:
+    async def _request_imported(
+        self, account: str, options: Options
+    ) -> Sequence[ServerReply] | None:
         subject = f"$SYS.REQ.ACCOUNT.{account}.JSZ"
         try:
             if not may_publish(await self._client.permissions(), subject):
                 return None
-            return await self._own.ask(subject, options, some=True, timeout_s=LONG_S)
+            return await self._own_requests.request_all(
+                subject, options, some=True, timeout_s=LONG_S
+            )
         except NatstuiError:
-            # Nobody promised it: without an import everything is asked for as usual.
+            # The import is optional: without one, the poller requests lists.
             return None
 
     async def close(self) -> None:

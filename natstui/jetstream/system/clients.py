@@ -1,4 +1,4 @@
-"""The clients of a consumer and the publishers of a stream, in one reply for a screen."""
+"""Finds the clients of a consumer and the publishers of a stream."""
 
 from __future__ import annotations
 
@@ -12,40 +12,42 @@ from natstui.decoding import decoder_of
 from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
-from natstui.jetstream.system.asking import ServerRequests
-from natstui.jetstream.system.connections import listeners
-from natstui.jetstream.system.reply_tap import MOST_MSGS, ReplyTap, TappedRequest
-from natstui.model.clients.holding import ClientsFound, ConsumerToHold, Listener, listeners_of
+from natstui.jetstream.system.connections import read_subscribers
+from natstui.jetstream.system.reply_tap import MAX_MSGS, ReplyTap, TappedRequest
+from natstui.jetstream.system.requests import ServerRequests
+from natstui.model.clients.recipients import ClientsFound, ConsumerDelivery, Listener, listeners_of
 from natstui.model.clients.requests import TappedRequests
 from natstui.model.live.permissions import covers
 from natstui.model.records.system import ReadClients
 
-_MOST_PUBLISHED_MSGS = 10_000
+_MAX_PUBLISHED_MSGS = 10_000
 _API = "$JS.API"
 _NEXT = "CONSUMER.MSG.NEXT"
-_MOST_SUBJECTS = 200
+_MAX_SUBJECTS = 200
 
 
 async def read_clients(client: Client, command: ReadClients, stop: asyncio.Event) -> ClientsFound:
-    """Return the clients found until the time of the command is over, or `stop`.
+    """Return the clients that are found until the time of the command is over, or `stop` is set.
 
-    Raises NotFound, PermissionDenied, and what `ServerRequests.ask` raises.
+    Raises NotFound, PermissionDenied, and what `ServerRequests.request_all` raises.
     """
     servers = ServerRequests(client)
     if command.consumer is None:
         subjects = await read_subjects(client, command.stream)
-        requests = await publishers(
-            client, servers, command.stream, subjects, command.for_s, _MOST_PUBLISHED_MSGS, stop
+        requests = await read_publishers(
+            client, servers, command.stream, subjects, command.for_s, _MAX_PUBLISHED_MSGS, stop
         )
         return ClientsFound(None, heard=requests)
     consumer = await read_consumer(client, command.stream, command.consumer)
     if consumer.deliver_subject is not None:
-        subscribers = await push_clients(servers, consumer.deliver_subject, consumer.deliver_group)
+        subscribers = await read_push_clients(
+            servers, consumer.deliver_subject, consumer.deliver_group
+        )
         return ClientsFound(consumer, tuple(subscribers))
-    requests = await pull_clients(
+    requests = await read_pull_clients(
         client, servers, command.stream, command.consumer, command.for_s, stop
     )
-    # Who is pinned may have changed meanwhile.
+    # The pinned client may have changed meanwhile.
     return ClientsFound(
         await read_consumer(client, command.stream, command.consumer), heard=requests
     )
@@ -72,11 +74,14 @@ class _Pull(msgspec.Struct):
     id: str | None = None
 
 
-async def read_consumer(client: Client, stream: str, consumer: str) -> ConsumerToHold:
-    """Return the consumer's fields for a search; raises NotFound, and what `request` raises."""
+async def read_consumer(client: Client, stream: str, consumer: str) -> ConsumerDelivery:
+    """Return the fields of a consumer that a search of its clients needs.
+
+    Raises NotFound, and what `Client.request` raises.
+    """
     verb = f"CONSUMER.INFO.{stream}.{consumer}"
     info = read(verb, await client.request(verb), _ConsumerInfo)
-    return ConsumerToHold(
+    return ConsumerDelivery(
         deliver_subject=info.config.deliver_subject or None,
         deliver_group=info.config.deliver_group or None,
         waiting_count=info.num_waiting,
@@ -85,19 +90,24 @@ async def read_consumer(client: Client, stream: str, consumer: str) -> ConsumerT
     )  # fmt: skip
 
 
-async def push_clients(servers: ServerRequests, subject: str, group: str | None) -> list[Listener]:
-    """Return the subscribers of a push consumer; raises what `ServerRequests.ask` raises."""
-    subscriptions = await listeners(servers, subject)
+async def read_push_clients(
+    servers: ServerRequests, subject: str, group: str | None
+) -> list[Listener]:
+    """Return the subscribers of a push consumer.
+
+    Raises what `ServerRequests.request_all` raises.
+    """
+    subscriptions = await read_subscribers(servers, subject)
     return listeners_of(subscriptions.rows, subject, group)
 
 
-async def pull_clients(
+async def read_pull_clients(
     client: Client, servers: ServerRequests, stream: str, consumer: str, for_s: float,
     stop: asyncio.Event | None = None,
 ) -> TappedRequests:  # fmt: skip
-    """Read the pulls of an existing consumer, until `stop` at most; return their clients.
+    """Tap the pull requests of an existing consumer, until `stop` at most; return their clients.
 
-    Raises PermissionDenied, and what `ServerRequests.ask` raises.
+    Raises PermissionDenied, and what `ServerRequests.request_all` raises.
     """
     # A server maps requests through its domain's prefix to the plain subject.
     prefixes = dict.fromkeys((_API, client.prefix))
@@ -105,13 +115,13 @@ async def pull_clients(
     deleted_subject = (
         f"{client.connection.js_event_prefix}.ADVISORY.CONSUMER.DELETED.{stream}.{consumer}"
     )
-    tap = ReplyTap(subjects, _note_pull, for_s=for_s, ends_on=deleted_subject, stop=stop)
+    tap = ReplyTap(subjects, _read_pull, for_s=for_s, ends_on=deleted_subject, stop=stop)
     await tap.begin(client, servers)
     return await tap.run(servers)
 
 
-def _note_pull(message: Msg) -> TappedRequest:
-    """Return what a pull requests: a number of messages, or JSON; empty requests one."""
+def _read_pull(message: Msg) -> TappedRequest:
+    """Return the decoded pull request: a number of messages, or JSON; empty requests one."""
     data = message.data.strip()
     if data.isdigit():
         return TappedRequest(data[:20].decode())
@@ -138,13 +148,13 @@ class _StreamInfo(msgspec.Struct):
 
 
 async def read_subjects(client: Client, stream: str) -> list[str]:
-    """Return the subjects that a stream stores, without those that another one covers.
+    """Return the subjects that a stream stores, without subjects that another one covers.
 
-    Raises NotFound, RequestFailed for a stream without subjects, and what `request` raises.
+    Raises NotFound, RequestFailed for a stream without subjects, and what `Client.request` raises.
     """
     verb = f"STREAM.INFO.{stream}"
     config = read(verb, await client.request(verb), _StreamInfo).config
-    subjects = _widest(config.subjects or ())
+    subjects = _drop_covered(config.subjects or ())
     if not subjects:
         origins = [config.mirror] if config.mirror else config.sources or []
         names = ", ".join(origin.name for origin in origins)
@@ -152,15 +162,15 @@ async def read_subjects(client: Client, stream: str) -> list[str]:
             f"stream {stream} has no publishers: it has no subjects, its messages come from "
             f"{names or 'nowhere'}"
         )
-    if len(subjects) > _MOST_SUBJECTS:
+    if len(subjects) > _MAX_SUBJECTS:
         raise RequestFailed(
-            f"stream {stream} has {len(subjects)} subjects: natstui reads at most {_MOST_SUBJECTS}"
+            f"stream {stream} has {len(subjects)} subjects: natstui reads at most {_MAX_SUBJECTS}"
         )
     return subjects
 
 
-def _widest(subjects: Sequence[str]) -> list[str]:
-    """Return the subjects that none of the others covers: each message is read once."""
+def _drop_covered(subjects: Sequence[str]) -> list[str]:
+    """Return the subjects that no other one covers, so that each message is received once."""
     distinct = list(dict.fromkeys(subjects))
     return [
         subject
@@ -172,22 +182,20 @@ def _widest(subjects: Sequence[str]) -> list[str]:
     ]
 
 
-async def publishers(
+async def read_publishers(
     client: Client, servers: ServerRequests, stream: str, subjects: Sequence[str], for_s: float,
-    most_msgs: int = MOST_MSGS, stop: asyncio.Event | None = None,
+    max_msgs: int = MAX_MSGS, stop: asyncio.Event | None = None,
 ) -> TappedRequests:  # fmt: skip
-    """Read messages published to the subjects of a stream; return the publishers that wait for
-    acks.
+    """Tap the messages published to the subjects of a stream, until `stop` at most; return the
+    publishers that wait for acks.
 
-    It ends with `stop` at the latest.
-
-    Raises PermissionDenied, and what `ServerRequests.ask` raises.
+    Raises PermissionDenied, and what `ServerRequests.request_all` raises.
     """
     tap = ReplyTap(
         subjects,
         lambda message: TappedRequest(message.subject),
         for_s=for_s,
-        most_msgs=most_msgs,
+        max_msgs=max_msgs,
         ends_on=f"{client.connection.js_event_prefix}.ADVISORY.STREAM.DELETED.{stream}",
         stop=stop,
     )

@@ -1,4 +1,4 @@
-"""The account's connections on every server, page by page (CONNZ)."""
+"""Reads the account's connections on every server, page by page (CONNZ)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import msgspec
 from natstui.decoding import decoder_of
 from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.replies import read, reading
+from natstui.jetstream.connection.replies import raise_unreadable, read
 from natstui.jetstream.connection.times import time_or_never_us, time_us
-from natstui.jetstream.system.asking import ServerAnswer, ServerRequests
+from natstui.jetstream.system.requests import ServerReply, ServerRequests
 from natstui.model.clients.connection import (
     AccountServer,
     ClientConnection,
@@ -23,16 +23,16 @@ from natstui.model.clients.connection import (
 from natstui.units import parse_duration_ns
 
 CONNZ = "$SYS.REQ.ACCOUNT.PING.CONNZ"
-"""Request that a plain user may send: the server returns only the connections of its account."""
+"""Request that every user may send: the server returns only connections of the user's account."""
 STATZ = "$SYS.REQ.ACCOUNT.PING.STATZ"
 PAGE_COUNT = 1024
 """Number of connections in a reply."""
 _PAGE_WITH_SUBSCRIPTIONS_COUNT = 64
 _OPEN, _CLOSED = 0, 1
-_MOST_SUBSCRIPTIONS = 500
-"""Limit of a client's subscriptions that are read."""
+_MAX_SUBSCRIPTIONS = 500
+"""Limit of a client's subscriptions that are returned."""
 _DEFAULT_ACCOUNT = "$G"
-_NOT_TOLD = (
+_NOT_REPORTED = (
     "servers do not report closed connections of the default account $G: an operator sees them "
     "at the monitoring port (/connz?state=closed); users of a named account may read theirs"
 )
@@ -45,7 +45,7 @@ class _Subscription(msgspec.Struct):
 
 
 class _Row(msgspec.Struct):
-    """One connection; only the name is read from the user's JWT, which the server sends too."""
+    """One connection; of the user's JWT, which the server sends too, only the name is read."""
 
     cid: int
     start: str
@@ -92,41 +92,41 @@ async def read_connections(
 ) -> Connections:
     """Return all connections of the account, or closed ones that servers still remember.
 
-    Raises PermissionDenied, RequestTimedOut, ServerGone, else RequestFailed.
+    Raises PermissionDenied, RequestTimedOut, ConnectionLost, else RequestFailed.
     """
-    # With a token, an old server would tell the token of each as its user.
+    # With a token, an old server would send the token of each connection as its user.
     body: dict[str, object] = {"auth": client.connection.token is None}
     body |= {"state": _CLOSED} if closed else {}
-    connections = await _pages(servers, body, page_count)
+    connections = await _read_pages(servers, body, page_count)
     if closed and not connections.rows and client.link.account == _DEFAULT_ACCOUNT:
-        raise RequestFailed(_NOT_TOLD)
-    slow = await _slow_consumers(servers)
+        raise RequestFailed(_NOT_REPORTED)
+    slow_counts = await _read_slow_consumers(servers)
     with_slow_counts = tuple(
-        replace(server, slow_consumers_count=slow.get(server.server_id))
+        replace(server, slow_consumers_count=slow_counts.get(server.server_id))
         for server in connections.servers
     )
     return replace(connections, servers=with_slow_counts)
 
 
-async def read_closed(servers: ServerRequests, most_count: int) -> tuple[ClientConnection, ...]:
-    """Return the connections that were closed last, at most `most_count` of each server.
+async def read_closed(servers: ServerRequests, max_count: int) -> tuple[ClientConnection, ...]:
+    """Return the connections that were closed last, at most `max_count` of each server.
 
     Raises what `read_connections` raises.
     """
-    body = {"state": _CLOSED, "sort": "stop", "limit": most_count, "auth": False}
-    replies = await servers.ask(CONNZ, body)
+    body = {"state": _CLOSED, "sort": "stop", "limit": max_count, "auth": False}
+    replies = await servers.request_all(CONNZ, body)
     rows = []
     for reply in replies:
         page = read(CONNZ, reply.data, _Page)
-        with reading(CONNZ):
-            rows += [_row(reply, page, row) for row in page.connections or ()]
+        with raise_unreadable(CONNZ):
+            rows += [_make_connection(reply, page, row) for row in page.connections or ()]
     return tuple(rows)
 
 
 async def read_connection(
     client: Client, servers: ServerRequests, server_id: str, connection_id: int
 ) -> Connections:
-    """Return one connection with its subscriptions, open or closed; no row if forgotten.
+    """Return one connection with its subscriptions, open or closed; no row if servers forgot it.
 
     Raises what `read_connections` raises.
     """
@@ -136,20 +136,20 @@ async def read_connection(
         "subscriptions_detail": True,
     }
     for state in (_OPEN, _CLOSED):
-        connections = await _pages(
+        connections = await _read_pages(
             servers, {**body, "state": state}, _PAGE_WITH_SUBSCRIPTIONS_COUNT
         )
-        # Every server has a connection of that number.
+        # Every server may have a connection with that number.
         rows = tuple(row for row in connections.rows if row.server_id == server_id)
         if rows:
-            return replace(connections, rows=(_busiest_subscriptions(rows[0]),))
+            return replace(connections, rows=(_keep_busiest_subscriptions(rows[0]),))
     return replace(connections, rows=())
 
 
-async def read_connection_there(
+async def read_connection_on_server(
     servers: ServerRequests, server_id: str, connection_id: int
 ) -> ClientConnection | None:
-    """Return one connection of any account, as the system account sees it; None if forgotten.
+    """Return one connection of any account, by the system account; None if the server forgot it.
 
     Raises RequestFailed when its server does not reply, and the other request errors.
     """
@@ -157,55 +157,60 @@ async def read_connection_there(
     for state in (_OPEN, _CLOSED):
         body = {"cid": connection_id, "state": state, "auth": True}
         try:
-            replies = await servers.ask(subject, body)
+            replies = await servers.request_all(subject, body)
         except RequestFailed as error:
             if error.code != 503:
                 raise
             raise RequestFailed(f"server {server_id} does not reply", code=503) from error
         for reply in replies:
             page = read(subject, reply.data, _Page)
-            with reading(subject):
+            with raise_unreadable(subject):
                 for row in page.connections or ():
-                    return _row(reply, page, row)
+                    return _make_connection(reply, page, row)
     return None
 
 
-def _busiest_subscriptions(connection: ClientConnection) -> ClientConnection:
+def _keep_busiest_subscriptions(connection: ClientConnection) -> ClientConnection:
     by_use = sorted(connection.listening, key=lambda subscription: -subscription.delivered_msgs)
-    return replace(connection, listening=tuple(by_use[:_MOST_SUBSCRIPTIONS]))
+    return replace(connection, listening=tuple(by_use[:_MAX_SUBSCRIPTIONS]))
 
 
-async def listeners(servers: ServerRequests, subject: str) -> Connections:
-    """Return the connections with a subscription that matches a subject."""
+async def read_subscribers(servers: ServerRequests, subject: str) -> Connections:
+    """Return the connections with a subscription that matches a subject.
+
+    Raises what `ServerRequests.request_all` raises.
+    """
     body: dict[str, object] = {"filter_subject": subject, "subscriptions_detail": True}
-    return await _pages(servers, body, _PAGE_WITH_SUBSCRIPTIONS_COUNT)
+    return await _read_pages(servers, body, _PAGE_WITH_SUBSCRIPTIONS_COUNT)
 
 
 async def read_subscriptions(servers: ServerRequests) -> Connections:
     """Return all connections of the account with their subscriptions.
 
-    Raises what `ServerRequests.ask` raises.
+    Raises what `ServerRequests.request_all` raises.
     """
     body: dict[str, object] = {"subscriptions_detail": True}
-    return await _pages(servers, body, _PAGE_WITH_SUBSCRIPTIONS_COUNT)
+    return await _read_pages(servers, body, _PAGE_WITH_SUBSCRIPTIONS_COUNT)
 
 
-async def _pages(servers: ServerRequests, body: Mapping[str, object], limit: int) -> Connections:
+async def _read_pages(
+    servers: ServerRequests, body: Mapping[str, object], limit: int
+) -> Connections:
     servers_by_id: dict[str, AccountServer] = {}
     rows: dict[tuple[str, int], ClientConnection] = {}
     silent: set[str] = set()
     offset, max_total = 0, 1
     while offset < max_total:
-        replies = await servers.ask(CONNZ, {**body, "limit": limit, "offset": offset})
+        replies = await servers.request_all(CONNZ, {**body, "limit": limit, "offset": offset})
         silent.update(servers.silent(replies))
         pages = [(reply, read(CONNZ, reply.data, _Page)) for reply in replies]
         for reply, page in pages:
-            with reading(CONNZ):
-                servers_by_id.setdefault(reply.server_id, _server(reply, page))
-                rows |= {(reply.server_id, row.cid): _row(reply, page, row)
+            with raise_unreadable(CONNZ):
+                servers_by_id.setdefault(reply.server_id, _make_server(reply, page))
+                rows |= {(reply.server_id, row.cid): _make_connection(reply, page, row)
                          for row in page.connections or ()}  # fmt: skip
         offset += limit
-        # What a filter leaves is less than the total: a page that is not full is the last.
+        # A filter leaves fewer rows than the total: a page that is not full is the last one.
         max_total = max((page.total for _, page in pages if _is_full(page, limit)), default=0)
     return Connections(tuple(servers_by_id.values()), tuple(rows.values()), tuple(sorted(silent)))
 
@@ -214,12 +219,10 @@ def _is_full(page: _Page, limit: int) -> bool:
     return len(page.connections or ()) >= limit
 
 
-async def _slow_consumers(servers: ServerRequests) -> dict[str, int]:
-    """Return server id → number of the account's slow consumers that it closed; empty if
-    unknown.
-    """
+async def _read_slow_consumers(servers: ServerRequests) -> dict[str, int]:
+    """Return server id → number of the account's slow consumers on it; empty if unknown."""
     try:
-        replies = await servers.ask(STATZ, {"include_unused": True})
+        replies = await servers.request_all(STATZ, {"include_unused": True})
     except RequestFailed:
         return {}
     rows_by_id = {
@@ -231,7 +234,7 @@ async def _slow_consumers(servers: ServerRequests) -> dict[str, int]:
     }
 
 
-def _server(reply: ServerAnswer, page: _Page) -> AccountServer:
+def _make_server(reply: ServerReply, page: _Page) -> AccountServer:
     return AccountServer(
         server_id=reply.server_id,
         name=reply.name,
@@ -242,7 +245,7 @@ def _server(reply: ServerAnswer, page: _Page) -> AccountServer:
     )
 
 
-def _row(reply: ServerAnswer, page: _Page, row: _Row) -> ClientConnection:
+def _make_connection(reply: ServerReply, page: _Page, row: _Row) -> ClientConnection:
     """Return a connection; raises ValueError for an invalid time."""
     started_us, active_us = time_us(row.start), time_us(row.last_activity)
     stopped_us = time_or_never_us(row.stop)
@@ -255,7 +258,7 @@ def _row(reply: ServerAnswer, page: _Page, row: _Row) -> ClientConnection:
         kind=row.kind,
         protocol=row.type,
         name=row.name or None,
-        user=_name_in(row.jwt) or row.authorized_user or None,
+        user=_read_user_name(row.jwt) or row.authorized_user or None,
         address=f"{host}:{row.port}",
         language=row.lang or None,
         version=row.version or None,
@@ -285,7 +288,7 @@ class _Claims(msgspec.Struct):
     name: str = ""
 
 
-def _name_in(jwt: str | None) -> str | None:
+def _read_user_name(jwt: str | None) -> str | None:
     """Return the name that the operator gave a user; None without a readable JWT."""
     if jwt is None:
         return None

@@ -6,35 +6,37 @@ import asyncio
 from time import monotonic
 from typing import Any
 
-from natstui.errors import NotFound, Refused, RequestFailed
+from natstui.errors import ActionRefused, NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import JournalDraft, Writer
-from natstui.jetstream.system.asking import ServerRequests
-from natstui.jetstream.system.connections import read_connection_there
+from natstui.jetstream.system.connections import read_connection_on_server
+from natstui.jetstream.system.requests import ServerRequests
 from natstui.model.clients.connection import ClientConnection
-from natstui.model.clients.words import kick_loss
+from natstui.model.clients.text import kick_loss
 from natstui.model.records.system import KickConnection
 
 _ENDS_WITHIN_S = 10.0
-_LOOKED_AGAIN_S = 0.1
+_CHECK_INTERVAL_S = 0.1
 
 
 async def kick(writer: Writer, own_client: Client | None, command: KickConnection) -> str:
-    """Close the given connection, and wait for its end; return the result as text.
+    """Close the connection of a command, and wait for its end; return the result as text.
 
-    `writer` is of the system account, `own_client` the connection beside it. Raises NotFound when
-    it has ended, Refused, and the request errors.
+    `writer` is of the system account, `own_client` is natstui's other connection, which must not
+    be closed. Raises NotFound if the connection has ended, ActionRefused, and the request errors.
     """
     servers = ServerRequests(writer.client)
-    connection = await _seen(servers, command)
+    connection = await _find_connection(servers, command)
     if connection.key in {
-        _key_of(client) for client in (writer.client, own_client) if client is not None
+        _read_key(client) for client in (writer.client, own_client) if client is not None
     }:
-        raise Refused(f"{connection.called} is the connection of natstui itself: q leaves natstui")
+        raise ActionRefused(
+            f"{connection.display_name} is the connection of natstui itself: q leaves natstui"
+        )
 
-    async def ask() -> dict[str, Any]:
+    async def send() -> dict[str, Any]:
         subject = f"$SYS.REQ.SERVER.{command.server_id}.KICK"
-        await servers.ask(subject, {"cid": command.connection_id})
+        await servers.request_all(subject, {"cid": command.connection_id})
         return {"reason": "Kicked"}
 
     journalled_fields = {
@@ -45,15 +47,15 @@ async def kick(writer: Writer, own_client: Client | None, command: KickConnectio
         "user": connection.user,
         "address": connection.address,
     }
-    draft = JournalDraft("kick_connection", connection.called, None, journalled_fields)
-    names = connection.called, command.confirmed
-    await writer.send(draft, names, ask, lambda reply: reply, loses=kick_loss(connection))
-    return await _became(servers, connection)
+    draft = JournalDraft("kick_connection", connection.display_name, None, journalled_fields)
+    names = connection.display_name, command.confirmed
+    await writer.send(draft, names, send, lambda reply: reply, loses=kick_loss(connection))
+    return await _wait_until_closed(servers, connection)
 
 
-async def _seen(servers: ServerRequests, command: KickConnection) -> ClientConnection:
-    """Return the connection of a command; raises NotFound when it has ended."""
-    connection = await read_connection_there(servers, command.server_id, command.connection_id)
+async def _find_connection(servers: ServerRequests, command: KickConnection) -> ClientConnection:
+    """Return the connection of a command; raises NotFound if it has ended."""
+    connection = await read_connection_on_server(servers, command.server_id, command.connection_id)
     if (
         connection is None
         or connection.stopped_at_us is not None
@@ -65,21 +67,21 @@ async def _seen(servers: ServerRequests, command: KickConnection) -> ClientConne
     return connection
 
 
-def _key_of(client: Client) -> tuple[str, int]:
+def _read_key(client: Client) -> tuple[str, int]:
     info = client.nc.server_info
     return str(info.get("server_id", "")), int(info.get("client_id", -1))
 
 
-async def _became(servers: ServerRequests, connection: ClientConnection) -> str:
+async def _wait_until_closed(servers: ServerRequests, connection: ClientConnection) -> str:
     end = monotonic() + _ENDS_WITHIN_S
     while True:
-        now = await read_connection_there(servers, *connection.key)
-        if now is None or now.stopped_at_us is not None:
-            reason_text = f": {now.reason}" if now is not None and now.reason else ""
+        current = await read_connection_on_server(servers, *connection.key)
+        if current is None or current.stopped_at_us is not None:
+            reason_text = f": {current.reason}" if current is not None and current.reason else ""
             return (
-                f"{connection.called} is not connected to {connection.server_name} any "
+                f"{connection.display_name} is not connected to {connection.server_name} any "
                 f"more{reason_text}"
             )
         if monotonic() > end:
-            raise RequestFailed(f"{connection.called} was kicked, and is still connected")
-        await asyncio.sleep(_LOOKED_AGAIN_S)
+            raise RequestFailed(f"{connection.display_name} was kicked, and is still connected")
+        await asyncio.sleep(_CHECK_INTERVAL_S)

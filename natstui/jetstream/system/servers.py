@@ -1,4 +1,4 @@
-"""The servers of the system: each with its load and JetStream, the meta group, the accounts."""
+"""Reads the servers of the system with their load and JetStream, meta groups and accounts."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import replace
 import msgspec
 
 from natstui.errors import PermissionDenied, RequestFailed
-from natstui.jetstream.connection.replies import read, reading
+from natstui.jetstream.connection.replies import raise_unreadable, read
 from natstui.jetstream.connection.times import time_or_never_us, time_us
-from natstui.jetstream.system.asking import ServerAnswer, ServerRequests
 from natstui.jetstream.system.connections import CONNZ, STATZ
-from natstui.jetstream.system.source import NOT_SET, CompleteSource, Options, System
+from natstui.jetstream.system.requests import ServerReply, ServerRequests
+from natstui.jetstream.system.source import NOT_SET, CompleteSource, Options, SystemConnection
 from natstui.model.servers.server import (
     AccountSeen,
-    JetStreamHere,
     Meta,
     MetaPeer,
     Missing,
+    ServerJetStream,
     Servers,
     ServerSeen,
     Storage,
@@ -26,7 +26,7 @@ from natstui.model.servers.server import (
 from natstui.model.servers.versions import OLDEST, version_of
 
 _UNLIMITED = 2**63
-"""Minimum of an unlimited value: as an unsigned number, -1 is larger than this."""
+"""Minimum of values that mean unlimited: -1 as an unsigned number is larger than this."""
 
 
 class _Cluster(msgspec.Struct):
@@ -154,118 +154,123 @@ class _Count(msgspec.Struct):
     total: int = 0
 
 
-async def read_servers(asking: ServerRequests, system: System) -> Servers:
-    """Return the servers, as far as the best source reports them.
+async def read_servers(server_requests: ServerRequests, system: SystemConnection) -> Servers:
+    """Return the servers, as the best available source reports them.
 
-    Without permission for any there are no rows, and all that is missing is named. Raises
-    RequestTimedOut, ServerGone, else RequestFailed, when even the account's own view cannot be
-    read.
+    Without permission for any source there are no rows; `missing` names what cannot be read.
+    Raises RequestTimedOut, ConnectionLost, else RequestFailed, if even the account's own
+    connections cannot be read.
     """
-    telling, missing = await system.telling()
-    if telling is not None:
+    source, missing = await system.find_source()
+    if source is not None:
         try:
-            return await _of_system(telling, missing)
+            return await _read_from_source(source, missing)
         except RequestFailed as error:
             source_text = (
-                "the system account" if telling.source == "system" else "the monitoring ports"
+                "the system account" if source.name == "system" else "the monitoring ports"
             )
             missing.append(Missing(source_text, str(error)))
     elif not missing:
         missing.append(Missing("the servers themselves", NOT_SET))
-    return await _of_account(asking, missing)
+    return await _read_from_account(server_requests, missing)
 
 
-async def _of_system(telling: CompleteSource, missing: Sequence[Missing]) -> Servers:
-    replies = await telling.ask("VARZ", {})
-    silent = telling.silent(replies)
+async def _read_from_source(source: CompleteSource, missing: Sequence[Missing]) -> Servers:
+    replies = await source.request("VARZ", {})
+    silent = source.silent(replies)
     problems = list(missing)
     # Without streams: with them it grows by each, and a cluster may have 10,000.
-    jsz = await _or_missing(telling, "JSZ", {"accounts": True, "raft": True}, problems)
-    statz = await _or_missing(telling, "STATZ", {"include_unused": True}, problems)
-    of_server = {reply.server_id: read("JSZ", reply.data, _Jsz) for reply in jsz}
+    jsz = await _request_or_note(source, "JSZ", {"accounts": True, "raft": True}, problems)
+    statz = await _request_or_note(source, "STATZ", {"include_unused": True}, problems)
+    jsz_by_server_id = {reply.server_id: read("JSZ", reply.data, _Jsz) for reply in jsz}
     counts = [read("STATZ", reply.data, _Accounts).account_statz or [] for reply in statz]
     rows = []
     for reply in replies:
         varz = read("VARZ", reply.data, _Varz)
-        with reading("VARZ"):
-            rows.append(_server(varz, of_server.get(varz.server_id)))
-    with reading("JSZ"):
-        metas = _metas(of_server.values())
+        with raise_unreadable("VARZ"):
+            rows.append(_make_server(varz, jsz_by_server_id.get(varz.server_id)))
+    with raise_unreadable("JSZ"):
+        metas = _make_metas(jsz_by_server_id.values())
     return Servers(
-        telling.source,
-        _ordered(rows),
+        source.name,
+        _sort_servers(rows),
         metas,
-        tuple(_accounts(of_server.values(), counts)),
+        tuple(_make_accounts(jsz_by_server_id.values(), counts)),
         silent,
         tuple(problems),
     )
 
 
-async def read_heartbeat(asking: ServerRequests, system: System, before: Servers) -> Servers:
-    """Return which servers reply now, with the JetStream, accounts and traffic of `before`.
+async def read_heartbeat(
+    server_requests: ServerRequests, system: SystemConnection, before: Servers
+) -> Servers:
+    """Return the servers that reply now, with JetStream and accounts of `before`.
 
-    It costs each server one short reply. Raises what `read_servers` raises.
+    Each server sends only one short reply. Raises what `read_servers` raises.
     """
-    telling, missing = await system.telling()
+    source, missing = await system.find_source()
     known_servers = {server.server_id: server for server in before.rows}
-    if telling is not None and telling.source == before.source:
-        replies = await telling.ask("VARZ", {})
-        silent = telling.silent(replies)
+    if source is not None and source.name == before.source:
+        replies = await source.request("VARZ", {})
+        silent = source.silent(replies)
         rows = []
         for reply in replies:
             varz = read("VARZ", reply.data, _Varz)
-            with reading("VARZ"):
-                row = _server(varz, None)
-            was = known_servers.get(row.server_id)
-            if was is not None:
-                row = replace(row, jetstream=was.jetstream, domain=was.domain)
+            with raise_unreadable("VARZ"):
+                row = _make_server(varz, None)
+            known_server = known_servers.get(row.server_id)
+            if known_server is not None:
+                row = replace(row, jetstream=known_server.jetstream, domain=known_server.domain)
             rows.append(row)
-        return replace(before, rows=_ordered(rows), silent=silent)
-    if telling is not None or before.source != "account":
-        return await read_servers(asking, system)
-    replies = await asking.ask(CONNZ, {"limit": 1})
+        return replace(before, rows=_sort_servers(rows), silent=silent)
+    if source is not None or before.source != "account":
+        return await read_servers(server_requests, system)
+    replies = await server_requests.request_all(CONNZ, {"limit": 1})
     rows = []
-    for answer in replies:
-        page = read(CONNZ, answer.data, _Count)
-        with reading(CONNZ):
-            row = _by_account(answer, page, None)
-        was = known_servers.get(row.server_id)
-        if was is not None:
-            # Its counters are those of before, and so is their time.
-            row = replace(was, connections_count=row.connections_count)
+    for reply in replies:
+        page = read(CONNZ, reply.data, _Count)
+        with raise_unreadable(CONNZ):
+            row = _make_server_from_account(reply, page, None)
+        known_server = known_servers.get(row.server_id)
+        if known_server is not None:
+            # Its counters and their time are those of `before`.
+            row = replace(known_server, connections_count=row.connections_count)
         rows.append(row)
     missing = [*missing, *(gap for gap in before.missing if gap not in missing)]
     return replace(
-        before, rows=_ordered(rows), silent=asking.silent(replies), missing=tuple(missing)
+        before,
+        rows=_sort_servers(rows),
+        silent=server_requests.silent(replies),
+        missing=tuple(missing),
     )
 
 
-def _ordered(rows: Iterable[ServerSeen]) -> tuple[ServerSeen, ...]:
+def _sort_servers(rows: Iterable[ServerSeen]) -> tuple[ServerSeen, ...]:
     return tuple(sorted(rows, key=lambda row: (row.cluster or "", row.name, row.server_id)))
 
 
-async def read_metas(system: System) -> tuple[Meta, ...]:
+async def read_metas(system: SystemConnection) -> tuple[Meta, ...]:
     """Return the meta group of each cluster; raises RequestFailed without a permitted source."""
-    telling, missing = await system.telling()
-    if telling is None:
+    source, missing = await system.find_source()
+    if source is None:
         raise RequestFailed(missing[0].reason if missing else NOT_SET)
-    replies = await telling.ask("JSZ", {})
-    with reading("JSZ"):
-        return _metas(read("JSZ", reply.data, _Jsz) for reply in replies)
+    replies = await source.request("JSZ", {})
+    with raise_unreadable("JSZ"):
+        return _make_metas(read("JSZ", reply.data, _Jsz) for reply in replies)
 
 
-async def _or_missing(
-    telling: CompleteSource, request: str, options: Options, problems: list[Missing]
-) -> list[ServerAnswer]:
-    """Return the replies; empty if that one request is refused, which is added to `problems`."""
+async def _request_or_note(
+    source: CompleteSource, request: str, options: Options, problems: list[Missing]
+) -> list[ServerReply]:
+    """Return the replies to a request; if it fails, an empty list, and add it to `problems`."""
     try:
-        return await telling.ask(request, options)
+        return await source.request(request, options)
     except RequestFailed as error:
         problems.append(Missing("JetStream" if request == "JSZ" else "accounts", str(error)))
         return []
 
 
-def _server(varz: _Varz, jsz: _Jsz | None) -> ServerSeen:
+def _make_server(varz: _Varz, jsz: _Jsz | None) -> ServerSeen:
     return ServerSeen(
         server_id=varz.server_id,
         name=varz.server_name or varz.server_id,
@@ -289,15 +294,17 @@ def _server(varz: _Varz, jsz: _Jsz | None) -> ServerSeen:
         advertised_count=len(varz.connect_urls) if varz.connect_urls is not None else None,
         leafnodes_count=varz.leafnodes,
         gateways_count=len(varz.gateway.gateways or ()),
-        jetstream=_jetstream(jsz, varz.version) if jsz is not None and not jsz.disabled else None,
+        jetstream=_make_jetstream(jsz, varz.version)
+        if jsz is not None and not jsz.disabled
+        else None,
         max_connections_count=varz.max_connections,
         certificate_ends_at_us=time_or_never_us(varz.tls_cert_not_after),
     )
 
 
-def _jetstream(jsz: _Jsz, version: str) -> JetStreamHere:
+def _make_jetstream(jsz: _Jsz, version: str) -> ServerJetStream:
     has_field = (version_of(version) or OLDEST) >= (2, 11, 0)
-    return JetStreamHere(
+    return ServerJetStream(
         memory=Storage(jsz.memory, jsz.reserved_memory, jsz.config.max_memory),
         file=Storage(jsz.storage, jsz.reserved_storage, jsz.config.max_storage),
         ha_assets_count=jsz.ha_assets,
@@ -312,29 +319,29 @@ def _jetstream(jsz: _Jsz, version: str) -> JetStreamHere:
     )
 
 
-def _metas(jsz_replies: Iterable[_Jsz]) -> tuple[Meta, ...]:
-    """Return the meta group of each cluster; only its leader knows the lag of the others."""
+def _make_metas(jsz_replies: Iterable[_Jsz]) -> tuple[Meta, ...]:
+    """Return the meta group of each cluster, preferably from its leader, which knows all lags."""
     best: dict[str, _MetaCluster] = {}
     for jsz in jsz_replies:
         meta = jsz.meta_cluster
         if meta is None:
             continue
         previous = best.get(meta.name)
-        # The leader's own list is the only one in which it does not stand itself.
-        of_leader = meta.leader and all(
+        # Only the leader's own list does not contain the leader.
+        is_from_leader = meta.leader and all(
             replica.name != meta.leader for replica in meta.replicas or ()
         )
-        if previous is None or (of_leader and meta.replicas):
+        if previous is None or (is_from_leader and meta.replicas):
             best[meta.name] = meta
-    return tuple(_meta(cluster) for cluster in best.values())
+    return tuple(_make_meta(cluster) for cluster in best.values())
 
 
-def _meta(cluster: _MetaCluster) -> Meta:
-    # Without a leader nobody knows of the others: each tells what was once, and of itself.
-    of_leader = cluster.leader and all(
+def _make_meta(cluster: _MetaCluster) -> Meta:
+    # Without a leader, no server knows the state of the others: lists are outdated.
+    is_from_leader = cluster.leader and all(
         replica.name != cluster.leader for replica in cluster.replicas or ()
     )
-    peers = cluster.replicas or [] if of_leader else []
+    peers = cluster.replicas or [] if is_from_leader else []
     snapshot = cluster.snapshot or _Snapshot()
     return Meta(
         cluster=cluster.name,
@@ -343,9 +350,9 @@ def _meta(cluster: _MetaCluster) -> Meta:
         quorum_count=cluster.quorum_needed,
         pending_count=cluster.pending,
         peers=tuple(
-            # `active` 0 is "never heard of", not "heard of just now".
-            MetaPeer(one.name, one.current, one.offline, one.active or None, one.lag)
-            for one in sorted(peers, key=lambda peer: peer.name)
+            # `active` 0 means that the leader never received anything from it.
+            MetaPeer(peer.name, peer.current, peer.offline, peer.active or None, peer.lag)
+            for peer in sorted(peers, key=lambda peer: peer.name)
         ),
         snapshot_entries_count=snapshot.pending_entries,
         snapshot_bytes=snapshot.pending_size,
@@ -354,10 +361,12 @@ def _meta(cluster: _MetaCluster) -> Meta:
     )
 
 
-def _accounts(
+def _make_accounts(
     jsz_replies: Iterable[_Jsz], counts: Sequence[Sequence[_AccountStatz]]
 ) -> list[AccountSeen]:
-    """Return the accounts: connections of all servers, and the highest JetStream use of any."""
+    """Return the accounts: sums of connections, and the highest JetStream use that any server
+    reports.
+    """
     uses: dict[str, list[_AccountUse]] = {}
     for jsz in jsz_replies:
         for use in jsz.account_details or ():
@@ -367,11 +376,12 @@ def _accounts(
         for row in rows:
             stats.setdefault(row.name or row.acc, []).append(row)
     return [
-        _account(name, uses.get(name, []), stats.get(name)) for name in sorted({*uses, *stats})
+        _make_account(name, uses.get(name, []), stats.get(name))
+        for name in sorted({*uses, *stats})
     ]
 
 
-def _account(
+def _make_account(
     name: str, uses: Sequence[_AccountUse], stats: Sequence[_AccountStatz] | None
 ) -> AccountSeen:
     stats = stats or ()
@@ -381,29 +391,31 @@ def _account(
         subscriptions_count=sum(stat.num_subscriptions for stat in stats) if stats else None,
         slow_consumers_count=sum(stat.slow_consumers for stat in stats) if stats else None,
         memory_bytes=max((use.memory for use in uses), default=None),
-        max_memory_bytes=_limit(use.reserved_memory for use in uses),
+        max_memory_bytes=_find_max_limit(use.reserved_memory for use in uses),
         file_bytes=max((use.storage for use in uses), default=None),
-        max_file_bytes=_limit(use.reserved_storage for use in uses),
+        max_file_bytes=_find_max_limit(use.reserved_storage for use in uses),
     )
 
 
-def _limit(values: Iterable[int]) -> int | None:
-    """Return the largest limit; None is unlimited."""
+def _find_max_limit(values: Iterable[int]) -> int | None:
+    """Return the largest limit; None if unlimited."""
     return max((value for value in values if value < _UNLIMITED), default=None)
 
 
-async def _of_account(asking: ServerRequests, missing: Sequence[Missing]) -> Servers:
-    """Return what any user of an account may read of the servers."""
+async def _read_from_account(
+    server_requests: ServerRequests, missing: Sequence[Missing]
+) -> Servers:
+    """Return the servers as any user of the account may read them: by their connections."""
     problems = list(missing)
     try:
-        replies = await asking.ask(CONNZ, {"limit": 1})
+        replies = await server_requests.request_all(CONNZ, {"limit": 1})
     except PermissionDenied as denied:
-        # What else would tell of them is worth knowing then, as it is otherwise.
+        # The denial is named first, before the other sources that cannot be read.
         problems.insert(0, Missing("the account's connections", str(denied)))
         return Servers("account", (), missing=tuple(problems))
-    silent = asking.silent(replies)
+    silent = server_requests.silent(replies)
     try:
-        statz = await asking.ask(STATZ, {"include_unused": True})
+        statz = await server_requests.request_all(STATZ, {"include_unused": True})
     except RequestFailed as error:
         problems.append(Missing("traffic of the account", str(error)))
         statz = []
@@ -413,15 +425,17 @@ async def _of_account(asking: ServerRequests, missing: Sequence[Missing]) -> Ser
     rows = []
     for reply in replies:
         page = read(CONNZ, reply.data, _Count)
-        with reading(CONNZ):
+        with raise_unreadable(CONNZ):
             rows.append(
-                _by_account(reply, page, next(iter(statz_by_id.get(reply.server_id) or ()), None))
+                _make_server_from_account(
+                    reply, page, next(iter(statz_by_id.get(reply.server_id) or ()), None)
+                )
             )
-    return Servers("account", _ordered(rows), silent=silent, missing=tuple(problems))
+    return Servers("account", _sort_servers(rows), silent=silent, missing=tuple(problems))
 
 
-def _by_account(
-    reply: ServerAnswer, page: _Count, account_statz: _AccountStatz | None
+def _make_server_from_account(
+    reply: ServerReply, page: _Count, account_statz: _AccountStatz | None
 ) -> ServerSeen:
     return ServerSeen(
         server_id=reply.server_id,

@@ -1,8 +1,7 @@
-"""Reads the servers every few seconds and the account's connections twice a minute, by itself.
+"""Reads the servers every few seconds and the account's connections twice a minute.
 
-Where a server has many thousands of connections, they are read less often.
-
-The loss of a server is not published: it is detected by missing replies.
+Connections are read less often if a server has many thousands of them. The loss of a server is not
+published: it is detected by missing replies.
 """
 
 from __future__ import annotations
@@ -17,155 +16,163 @@ from nats.aio.msg import Msg
 
 from natstui.clean import clean_line
 from natstui.clock import steady_s
-from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, ServerGone
+from natstui.errors import ConnectionLost, NatstuiError, PermissionDenied, RequestFailed
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
-from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.connections import (
     PAGE_COUNT,
     read_closed,
     read_connections,
     read_subscriptions,
 )
+from natstui.jetstream.system.requests import ServerRequests
 from natstui.jetstream.system.servers import read_heartbeat, read_servers
-from natstui.jetstream.system.source import System
+from natstui.jetstream.system.source import SystemConnection
 from natstui.model.clients.connection import ClientConnection, Connections, busiest_connections
 from natstui.model.clients.watch import (
-    MOST_CONNECTIONS,
+    MAX_CONNECTIONS,
     ConnectionsRead,
-    subscribed_groups,
+    count_groups,
     summarize_clients,
 )
 from natstui.model.records.record import Advisory
 from natstui.model.servers.server import Missing, Servers
 from natstui.model.servers.watch import NO_SERVERS, LoginsRefused, ServersRead, server_changes
 
-BEAT_S = 2.0
-"""Interval of checks which servers reply."""
-_ALL_S = 10.0
-"""Interval of complete readings, which read every stream."""
+HEARTBEAT_S = 2.0
+"""Interval of reading which servers reply."""
+_COMPLETE_S = 10.0
+"""Interval of reading the servers completely, with JetStream and accounts."""
 CLIENTS_S = 30.0
 _EARLY_S = 0.1
-"""How much before its time a reading may begin: a sleep may end early."""
+"""Time by which a reading may begin early: a sleep may end early."""
 _CLIENTS_SHARE = 0.005
 """Share of a core of the server for reading its connections."""
-_ROW_S, _PASSED_ROW_S = 15e-6, 1.5e-6
-"""which nats-server 2.15 needs for a row, and for each that it passes by for a page: measured as
-its processor time."""
+_ROW_S, _SKIPPED_ROW_S = 15e-6, 1.5e-6
+"""Processor time that nats-server 2.15 needs for a row, and for each row that it skips for a page
+(measured).
+"""
 _CLOSED_COUNT = 256
-_MOST_SUBSCRIPTIONS, _MOST_CONNECTIONS = 5_000, 256
-"""Of more, it is not read who subscribes to what: it would be megabytes each time."""
-_LEAVING = "$SYS.SERVER.*.LAMEDUCK"
-_LOGIN_REFUSED = "$SYS.SERVER.*.CLIENT.AUTH.ERR"
+_MAX_SUBSCRIPTIONS, _MAX_CONNECTIONS = 5_000, 256
+"""Limits above which subscriptions are not read: the replies would have megabytes."""
+_LAME_DUCK_SUBJECT = "$SYS.SERVER.*.LAMEDUCK"
+_LOGIN_REFUSED_SUBJECT = "$SYS.SERVER.*.CLIENT.AUTH.ERR"
 _REFUSED_S = 60.0
 _REFUSALS_KEPT = 1_000
-_MOST_REFUSED_COUNT = 20
-_META_ELECTED = "$JS.EVENT.ADVISORY.DOMAIN.LEADER_ELECTED"
+_MAX_REFUSED_COUNT = 20
+_META_ELECTED_SUBJECT = "$JS.EVENT.ADVISORY.DOMAIN.LEADER_ELECTED"
 _ELECTIONS_KEPT = 16
 _REQUESTS_SHARE = 0.2
-"""Share of the user's limit of requests per second."""
+"""Share of the user's limit of requests per second for reading servers."""
 _BEAT_REQUESTS = 2
-_GONE_S = 0.5
+_RECONNECT_S = 0.5
 _DENIED_S = 120.0
 """Interval of retries without permission to read the servers."""
 
 
 async def watch_servers(client: Client, sink: Sink, requests_per_s: float | None = None) -> None:
-    """Add `ServersRead`, and an `Advisory` for an event of a server, until cancelled.
+    """Add `ServersRead`, and an `Advisory` for each event of a server, until cancelled.
 
-    What may not be read is named in the record. `requests_per_s` is the user's limit.
+    The records name what cannot be read. `requests_per_s` is the user's limit.
     """
-    watching = _Watching(client, sink)
-    least_s = _BEAT_REQUESTS / (_REQUESTS_SHARE * requests_per_s) if requests_per_s else 0.0
+    watcher = _ServerWatcher(client, sink)
+    min_interval_s = _BEAT_REQUESTS / (_REQUESTS_SHARE * requests_per_s) if requests_per_s else 0.0
     try:
         while True:
             began_s = steady_s()
-            pause_s = await watching.read()
-            await asyncio.sleep(max(0.1, max(pause_s, least_s) - (steady_s() - began_s)))
+            pause_s = await watcher.read()
+            await asyncio.sleep(max(0.1, max(pause_s, min_interval_s) - (steady_s() - began_s)))
     finally:
-        await watching.close()
+        await watcher.close()
 
 
-class _Watching:
+class _ServerWatcher:
     def __init__(self, client: Client, sink: Sink) -> None:
         self._client, self._sink = client, sink
-        self._asking, self._system = ServerRequests(client), System(client.connection, client)
+        self._server_requests, self._system = (
+            ServerRequests(client),
+            SystemConnection(client.connection, client),
+        )
         self._watch = NO_SERVERS
         self._before: Servers | None = None
-        self._all_due_s = 0.0
-        self._leaving: dict[str, None] = {}
+        self._complete_due_s = 0.0
+        self._lame_duck_servers: dict[str, None] = {}
         self._elected_at_us: deque[int] = deque(maxlen=_ELECTIONS_KEPT)
-        self._refused: deque[tuple[float, tuple[str, str, str | None]]] = deque(
+        self._refused_logins: deque[tuple[float, tuple[str, str, str | None]]] = deque(
             maxlen=_REFUSALS_KEPT
         )
-        """Time of each refused login, with its server, client and user."""
-        self._announced = False
+        """Time of each refused login, and its server, client and user."""
+        self._is_subscribed = False
 
     async def read(self) -> float:
-        """Read the servers once, and return the seconds from its start to the next time."""
+        """Read the servers once; return the seconds from its start to the next reading."""
         try:
             servers = await self._read()
-        except ServerGone:
+        except ConnectionLost:
             self._before = None
-            return _GONE_S
+            return _RECONNECT_S
         except RequestFailed as error:
             self._before = None
             servers = Servers("account", (), missing=(Missing("the servers", str(error)),))
-        if self._client.leaving is not None:
-            self._leaving[self._client.leaving] = None
+        if self._client.lame_duck_server is not None:
+            self._lame_duck_servers[self._client.lame_duck_server] = None
         read_now = ServersRead(
-            _now_us(), servers, tuple(self._leaving), tuple(self._elected_at_us),
+            _now_us(), servers, tuple(self._lame_duck_servers), tuple(self._elected_at_us),
             self._logins_refused(),
         )  # fmt: skip
         before, self._watch = self._watch, self._watch.after(read_now)
         for name, server_watched in self._watch.known.items():
             if server_watched.restarted_at_us[-1:] == (read_now.at_us,):
-                self._leaving.pop(name, None)
+                self._lame_duck_servers.pop(name, None)
         self._sink.add(read_now)
         for change in server_changes(before, self._watch):
             body = json.dumps({"server": change.server})
             self._sink.add(Advisory(read_now.at_us, change.type, None, None, change.text, body))
-        return BEAT_S if servers.rows else _DENIED_S
+        return HEARTBEAT_S if servers.rows else _DENIED_S
 
     async def _read(self) -> Servers:
         before = self._before
-        if before is None or steady_s() >= self._all_due_s:
-            self._all_due_s = steady_s() + _ALL_S
-            # First, so that a server that replies to the reading also sends its events here.
+        if before is None or steady_s() >= self._complete_due_s:
+            self._complete_due_s = steady_s() + _COMPLETE_S
+            # First, so that no event after a server's reply is missed.
             await self._subscribe()
-            self._before = await read_servers(self._asking, self._system)
+            self._before = await read_servers(self._server_requests, self._system)
         else:
-            self._before = await read_heartbeat(self._asking, self._system, before)
+            self._before = await read_heartbeat(self._server_requests, self._system, before)
         return self._before
 
     async def _subscribe(self) -> None:
-        """Subscribe once to events of servers in the system account."""
-        if self._announced or self._client.connection.system is None:
+        """Subscribe to events of servers in the system account, once."""
+        if self._is_subscribed or self._client.connection.system is None:
             return
         try:
             client = await self._system.client()
-            await client.subscribe(_LEAVING, self._leaves, lambda _error: None)
-            await client.subscribe(_META_ELECTED, self._elects, lambda _error: None)
-            await client.subscribe(_LOGIN_REFUSED, self._refuses, lambda _error: None)
+            await client.subscribe(_LAME_DUCK_SUBJECT, self._on_lame_duck, lambda _error: None)
+            await client.subscribe(
+                _META_ELECTED_SUBJECT, self._on_meta_elected, lambda _error: None
+            )
+            await client.subscribe(
+                _LOGIN_REFUSED_SUBJECT, self._on_login_refused, lambda _error: None
+            )
         except NatstuiError:
-            # Without it, a server that leaves is found when it does not answer any more.
+            # Without events, a server that stops is detected when it does not reply.
             return
-        self._announced = True
+        self._is_subscribed = True
 
-    async def _leaves(self, message: Msg) -> None:
+    async def _on_lame_duck(self, message: Msg) -> None:
         name = _server_name(message.data)
         if name is not None:
-            self._leaving[name] = None
+            self._lame_duck_servers[name] = None
 
-    async def _elects(self, _message: Msg) -> None:
+    async def _on_meta_elected(self, _message: Msg) -> None:
         self._elected_at_us.append(_now_us())
 
-    async def _refuses(self, message: Msg) -> None:
+    async def _on_login_refused(self, message: Msg) -> None:
         try:
             refused_login = read("CLIENT.AUTH.ERR", message.data, _LoginRefused)
         except RequestFailed:
-            # Anybody who may publish there can forge one.
+            # Any user who may publish to the subject can forge one.
             return
         client, user = (
             refused_login.client.name or refused_login.client.lang or "a client",
@@ -176,16 +183,15 @@ class _Watching:
             clean_line(client),
             clean_line(user) if user else None,
         )
-        self._refused.append((steady_s(), names))
+        self._refused_logins.append((steady_s(), names))
 
     def _logins_refused(self) -> tuple[LoginsRefused, ...]:
-        """Return the refused logins of the last minute."""
-        while self._refused and steady_s() - self._refused[0][0] > _REFUSED_S:
-            self._refused.popleft()
-        counts = Counter(names for _, names in self._refused)
+        """Return the numbers of refused logins in the last minute, by server, client and user."""
+        while self._refused_logins and steady_s() - self._refused_logins[0][0] > _REFUSED_S:
+            self._refused_logins.popleft()
+        counts = Counter(names for _, names in self._refused_logins)
         return tuple(
-            LoginsRefused(*names, count)
-            for names, count in counts.most_common(_MOST_REFUSED_COUNT)
+            LoginsRefused(*names, count) for names, count in counts.most_common(_MAX_REFUSED_COUNT)
         )
 
     async def close(self) -> None:
@@ -197,7 +203,7 @@ class _Server(msgspec.Struct):
     name: str
 
 
-class _Refused(msgspec.Struct):
+class _LoginClient(msgspec.Struct):
     name: str = ""
     user: str | None = None
     lang: str = ""
@@ -205,7 +211,7 @@ class _Refused(msgspec.Struct):
 
 class _LoginRefused(msgspec.Struct):
     server: _Server
-    client: _Refused
+    client: _LoginClient
 
 
 def _server_name(data: bytes) -> str | None:
@@ -213,15 +219,15 @@ def _server_name(data: bytes) -> str | None:
     try:
         name = json.loads(data).get("name")
     except (ValueError, AttributeError, RecursionError):
-        # Anybody who may publish there can forge one.
+        # Any user who may publish to the subject can forge one.
         return None
     return name if isinstance(name, str) else None
 
 
 async def watch_clients(client: Client, sink: Sink, *, connections: bool = False) -> None:
-    """Add `ClientsRead` until cancelled: open ones by pages, and a page of closed ones.
+    """Add `ClientsRead` until cancelled: a summary of all open and the last closed connections.
 
-    With `connections`, the open ones themselves as well, as `ConnectionsRead`.
+    With `connections`, also add the busiest open connections as `ConnectionsRead`.
     """
     rows: tuple[ClientConnection, ...] = ()
     due_s = 0.0
@@ -233,23 +239,23 @@ async def watch_clients(client: Client, sink: Sink, *, connections: bool = False
                     client, ServerRequests(client), closed=False
                 )
                 rows = connections_read.rows
-                due_s = began_s + connections_rest_s(connections_read)
+                due_s = began_s + connections_interval_s(connections_read)
                 if connections:
                     sink.add(
                         ConnectionsRead(
-                            _now_us(), busiest_connections(connections_read, MOST_CONNECTIONS)
+                            _now_us(), busiest_connections(connections_read, MAX_CONNECTIONS)
                         )
                     )
-            closed_connections, missing = await _closed(client)
+            closed_connections, missing = await _read_closed(client)
             subscriptions_count = sum(row.subscriptions_count for row in rows)
             groups = None
-            if subscriptions_count <= _MOST_SUBSCRIPTIONS and len(rows) <= _MOST_CONNECTIONS:
+            if subscriptions_count <= _MAX_SUBSCRIPTIONS and len(rows) <= _MAX_CONNECTIONS:
                 subscriptions = await read_subscriptions(ServerRequests(client))
-                groups = subscribed_groups(subscriptions.rows)
+                groups = count_groups(subscriptions.rows)
             sink.add(summarize_clients(_now_us(), rows, closed_connections, missing, groups))
-        except ServerGone:
+        except ConnectionLost:
             due_s = 0.0
-            await asyncio.sleep(_GONE_S)
+            await asyncio.sleep(_RECONNECT_S)
             continue
         except PermissionDenied:
             # `ServersRead` has the reason: the request is the same. Each denial is a line in the
@@ -261,17 +267,15 @@ async def watch_clients(client: Client, sink: Sink, *, connections: bool = False
         await asyncio.sleep(max(_EARLY_S, began_s + CLIENTS_S - steady_s()))
 
 
-def connections_rest_s(connections_read: Connections) -> float:
-    """Return after how long all connections may be read again, from the number on the fullest
-    server.
-    """
+def connections_interval_s(connections_read: Connections) -> float:
+    """Return the interval (s) of reading all connections, by the number on the fullest server."""
     count = max((server.total_count for server in connections_read.servers), default=0)
-    work_s = count * (_ROW_S + _PASSED_ROW_S * count / PAGE_COUNT)
+    work_s = count * (_ROW_S + _SKIPPED_ROW_S * count / PAGE_COUNT)
     return max(CLIENTS_S, work_s / _CLIENTS_SHARE)
 
 
-async def _closed(client: Client) -> tuple[tuple[ClientConnection, ...], str | None]:
-    """Return the connections that were closed last, or why they cannot be read."""
+async def _read_closed(client: Client) -> tuple[tuple[ClientConnection, ...], str | None]:
+    """Return the connections that were closed last, or the reason why they cannot be read."""
     try:
         return await read_closed(ServerRequests(client), _CLOSED_COUNT), None
     except RequestFailed as error:

@@ -1,4 +1,6 @@
-"""The embedded nats-server of `natstui demo` and of tests: loopback, a free port, own store."""
+"""Runs a nats-server for `natstui demo` and tests: on loopback, on a free port, with its own
+store.
+"""
 
 from __future__ import annotations
 
@@ -23,27 +25,27 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from natstui.errors import BrokerFailed, MissingExtra
+from natstui.errors import EmbeddedServerFailed, MissingExtra
 
-# Systems hand out ports above these (32768 on Linux, 49152 elsewhere) to whoever connects.
+# Systems use ports above these (from 32768 on Linux, from 49152 elsewhere) for connections.
 _PORTS = range(20_000, 32_000)
-_TRIES_COUNT = 200
+_MAX_TRIES_COUNT = 200
 
 
-class HeldPorts:
-    """Different loopback ports on which nobody listens, usable with `with`.
+class ReservedPorts:
+    """Different free loopback ports, reserved until `close`; usable with `with`.
 
-    On Linux they are kept until closed: only a server that sets SO_REUSEADDR, as nats-server and
-    asyncio do, can listen there. Elsewhere somebody may take one meanwhile.
+    On Linux only a server that sets SO_REUSEADDR, as nats-server and asyncio do, can listen on a
+    reserved port. On other systems the ports are free at first, but not reserved.
     """
 
     numbers: tuple[int, ...]
 
     def __init__(self, count: int) -> None:
-        """Raises BrokerFailed when too few are found."""
+        """Reserve `count` ports; raises EmbeddedServerFailed if too few are free."""
         self._sockets: dict[int, socket.socket] = {}
         try:
-            self._find(count)
+            self._reserve(count)
         except BaseException:
             self.close()
             raise
@@ -60,25 +62,27 @@ class HeldPorts:
         while self._sockets:
             self._sockets.popitem()[1].close()
 
-    def _find(self, count: int) -> None:
-        candidates = random.sample(_PORTS, _TRIES_COUNT)
+    def _reserve(self, count: int) -> None:
+        candidates = random.sample(_PORTS, _MAX_TRIES_COUNT)
         while len(self._sockets) < count:
             if not candidates:
-                raise BrokerFailed(f"no free port was found between {_PORTS[0]} and {_PORTS[-1]}")
+                raise EmbeddedServerFailed(
+                    f"no free port was found between {_PORTS[0]} and {_PORTS[-1]}"
+                )
             port = candidates.pop()
-            if port_socket := _bound(port):
+            if port_socket := _bind_port(port):
                 self._sockets[port] = port_socket
         if sys.platform != "linux":
             for port_socket in self._sockets.values():
                 port_socket.close()
 
 
-def _bound(port: int) -> socket.socket | None:
-    """Return a socket that has the port exclusively; None when it is not free."""
+def _bind_port(port: int) -> socket.socket | None:
+    """Return a socket that has a port for itself; None if the port is not free."""
     port_socket = socket.socket()
     try:
         port_socket.bind(("127.0.0.1", port))
-        # Only now: before, the socket would have shared a port that somebody else holds.
+        # After `bind`: before it, the socket could share a port with another process.
         port_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     except OSError as error:
         port_socket.close()
@@ -91,50 +95,53 @@ def _bound(port: int) -> socket.socket | None:
 _START_S = 15.0
 _STOP_S = 5.0
 _FREEZE_S = 1.0
-_LOOK_AGAIN_S = 0.005
-_CHOICES_COUNT = 3
-_TAKEN = "address already in use"
+_CHECK_INTERVAL_S = 0.005
+_MAX_PORT_CHOICES_COUNT = 3
+_PORT_TAKEN_TEXT = "address already in use"
 _PR_SET_PDEATHSIG = 1
 
 
 def server_binary() -> str:
-    """Return the path of nats-server: $NATS_SERVER, then PATH, then next to this Python.
+    """Return the path of nats-server: of $NATS_SERVER, else on PATH, else next to this Python.
 
-    Raises MissingExtra when there is none.
+    Raises MissingExtra if there is none.
     """
-    path_variable = os.environ.get("NATS_SERVER")
+    variable_path = os.environ.get("NATS_SERVER")
     # The scripts folder is not on PATH when the virtual environment is not activated.
-    path = path_variable or shutil.which("nats-server")
+    path = variable_path or shutil.which("nats-server")
     path = path or shutil.which("nats-server", path=sysconfig.get_path("scripts"))
     if path is None:
         raise MissingExtra("demo", "demo")
     return path
 
 
-def _die_with_parent() -> Callable[[], None] | None:
-    """Return the function that the child runs before it becomes the server; None outside Linux."""
+def _make_death_signal_setup() -> Callable[[], None] | None:
+    """Return a function that makes Linux end the process that calls it when this process ends.
+
+    The child process calls it before it starts the server. Returns None on other systems.
+    """
     if sys.platform != "linux":
         return None
     prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
 
-    def arm() -> None:
+    def request_death_signal() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:
             os._exit(1)
 
-    return arm
+    return request_death_signal
 
 
-def _all_stopped(pid: int) -> bool:
-    """Return whether every thread of a process has stopped; False if unknown."""
+def _have_all_threads_stopped(pid: int) -> bool:
+    """Return whether all threads of a process are stopped by a signal; False if unknown."""
     threads = Path(f"/proc/{pid}/task")
     if not threads.is_dir():
         return False
-    return all(_has_stopped(thread) for thread in threads.iterdir())
+    return all(_has_thread_stopped(thread) for thread in threads.iterdir())
 
 
-def _has_stopped(thread: Path) -> bool:
-    """Return whether a thread has stopped or ended."""
+def _has_thread_stopped(thread: Path) -> bool:
+    """Return whether a thread is stopped by a signal, or has ended."""
     try:
         return (thread / "stat").read_text().rpartition(")")[2].split()[0] == "T"
     except (FileNotFoundError, ProcessLookupError):
@@ -142,19 +149,19 @@ def _has_stopped(thread: Path) -> bool:
 
 
 class Broker:
-    """One nats-server process, usable with `with` and with `async with`.
+    """A nats-server process; use it with `with` or `async with`.
 
-    Start it from the main thread: Linux ends it when the thread that started it ends.
+    It must be started by the main thread: Linux ends it when the thread that started it ends.
     """
 
     url: str
-    """Where clients connect; stays the same over restarts."""
+    """Address for clients; it stays the same after a restart."""
     ports: tuple[int, int]
-    """Ports for clients and for HTTP; chosen again if one is taken before the first start."""
+    """Ports for clients and for HTTP; others are chosen if one is in use at the first start."""
     monitoring_url: str
-    """Where the server answers HTTP (`/healthz`, `/jsz`)."""
+    """Address of the server's HTTP port, with `/healthz` and `/jsz`."""
     binary: str
-    """Path of nats-server; may be set to another version while it does not run."""
+    """Path of nats-server; it may be set to another version while the process does not run."""
 
     def __init__(
         self,
@@ -165,25 +172,26 @@ class Broker:
         jetstream: bool = True,
         port: int | None = None,
     ) -> None:
-        """Prepare a server; flags override `config_text`, its configuration file.
+        """Prepare a server, without starting it.
 
-        Without a `port` it uses a free one.
+        `config_text` is the content of its configuration file, which the other parameters
+        override. Without a `port`, it uses a free one.
         """
         self.binary = server_binary()
         self._jetstream = jetstream
-        self._own = Path(tempfile.mkdtemp(prefix="natstui-broker-"))
+        self._temporary_folder = Path(tempfile.mkdtemp(prefix="natstui-broker-"))
         self.name = name
-        self.store = store or self._own / "store"
-        self.log = self._own / "server.log"
-        self._config = self._own / "server.conf"
+        self.store = store or self._temporary_folder / "store"
+        self.log = self._temporary_folder / "server.log"
+        self._config = self._temporary_folder / "server.conf"
         self._config.write_text(config_text, encoding="utf-8")
         self._process: subprocess.Popen[bytes] | None = None
-        self._given_port = port
+        self._fixed_port = port
         self._choose_ports()
-        self._choices_left = _CHOICES_COUNT
+        self._port_choices_left = _MAX_PORT_CHOICES_COUNT
 
     def __enter__(self) -> Self:
-        with self._closed_on_failure():
+        with self._close_on_failure():
             self.start()
         return self
 
@@ -191,16 +199,16 @@ class Broker:
         self.close()
 
     async def __aenter__(self) -> Self:
-        with self._closed_on_failure():
+        with self._close_on_failure():
             self.spawn()
-            await self.until_ready()
+            await self.wait_until_ready()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
     @contextmanager
-    def _closed_on_failure(self) -> Iterator[None]:
+    def _close_on_failure(self) -> Iterator[None]:
         try:
             yield
         except BaseException:
@@ -209,24 +217,27 @@ class Broker:
 
     @property
     def pid(self) -> int:
-        """The server's process id; raises BrokerFailed while it does not run."""
+        """The server's process id; raises EmbeddedServerFailed if it is not running."""
         if self._process is None:
-            raise BrokerFailed(f"nats-server {self.name} is not running")
+            raise EmbeddedServerFailed(f"nats-server {self.name} is not running")
         return self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """Return whether its process is alive."""
+        """Return whether the process is running."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start and wait until JetStream replies; raises BrokerFailed with its last log line."""
+        """Start the server and wait until JetStream replies.
+
+        Raises EmbeddedServerFailed, with the last line of the log.
+        """
         self.spawn()
         while not self._is_ready():
-            time.sleep(_LOOK_AGAIN_S)
+            time.sleep(_CHECK_INTERVAL_S)
 
     def spawn(self) -> None:
-        """Start its process, and return before it listens."""
+        """Start the process, and return before it accepts connections."""
         client_port, http_port = self.ports
         arguments = [self.binary, "-c", str(self._config), "-n", self.name, "-a", "127.0.0.1"]
         arguments += [
@@ -235,7 +246,7 @@ class Broker:
             "-m",
             str(http_port),
             "--ports_file_dir",
-            str(self._own),
+            str(self._temporary_folder),
         ]
         arguments += ["-js", "-sd", str(self.store)] if self._jetstream else []
         with self.log.open("ab") as log:
@@ -244,18 +255,18 @@ class Broker:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_die_with_parent(),
+                preexec_fn=_make_death_signal_setup(),
             )
-        self._give_up_at = time.monotonic() + _START_S
+        self._ready_deadline_s = time.monotonic() + _START_S
 
-    async def until_ready(self) -> None:
-        """Wait after `spawn` until JetStream replies; raises BrokerFailed as `start` does."""
-        # Another process cannot set our events: looking again is the only way.
+    async def wait_until_ready(self) -> None:
+        """Wait after `spawn` until JetStream replies; raises what `start` raises."""
+        # Another process cannot set an event of this one: only repeated checks are possible.
         while not self._is_ready():  # noqa: ASYNC110
-            await asyncio.sleep(_LOOK_AGAIN_S)
+            await asyncio.sleep(_CHECK_INTERVAL_S)
 
     def stop(self, within_s: float = _STOP_S) -> None:
-        """Stop regularly, as an operator would; kill what has not ended by then."""
+        """Terminate the process and wait for its end; kill it after `within_s`."""
         self.terminate()
         process, self._process = self._process, None
         if process is None:
@@ -267,80 +278,92 @@ class Broker:
             process.wait()
 
     def terminate(self) -> None:
-        """Request its end; `stop` waits for it."""
+        """Tell the process to end, without waiting for it."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
 
     def kill(self) -> None:
-        """End it at once, as a crash would."""
+        """End the process at once, like a crash."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
             process.wait()
 
     def restart(self) -> None:
-        """Stop if it runs, and start again on the same ports and store."""
+        """Stop the server if it runs, and start it on the same ports and store."""
         self.stop()
         self.start()
 
     def freeze(self) -> None:
-        """Freeze the process: connections stay open and nobody replies."""
+        """Freeze the process: its connections stay open, but it does not reply."""
         os.kill(self.pid, signal.SIGSTOP)
-        # Its threads stop one after the other, and until then may still answer.
-        give_up_at = time.monotonic() + _FREEZE_S
-        while not _all_stopped(self.pid) and time.monotonic() < give_up_at:
-            time.sleep(_LOOK_AGAIN_S)
+        # The threads stop one after the other, and may still reply until then.
+        deadline_s = time.monotonic() + _FREEZE_S
+        while not _have_all_threads_stopped(self.pid) and time.monotonic() < deadline_s:
+            time.sleep(_CHECK_INTERVAL_S)
 
     def thaw(self) -> None:
         """Resume a frozen server."""
         os.kill(self.pid, signal.SIGCONT)
 
     def close(self) -> None:
-        """Stop, and delete temporary files."""
+        """Stop the server, and delete its temporary files."""
         self.stop()
-        self._held_ports.close()
-        shutil.rmtree(self._own, ignore_errors=True)
+        self._reserved_ports.close()
+        shutil.rmtree(self._temporary_folder, ignore_errors=True)
 
     def _is_ready(self) -> bool:
-        """Return whether it listens and JetStream is up; store its addresses."""
+        """Return whether the server accepts connections and JetStream replies; set its addresses.
+
+        A server that ended because a port was in use is started again with other ports.
+        """
         if self._process is None or self._process.poll() is not None:
             self._process = None
-            if self._may_choose_again():
+            if self._choose_ports_again():
                 self.spawn()
                 return False
-            log_lines = self._last_words()
-            raise BrokerFailed(f"nats-server {self.name} stopped during startup: {log_lines}")
-        if time.monotonic() > self._give_up_at:
+            log_line = self._last_log_line()
+            raise EmbeddedServerFailed(
+                f"nats-server {self.name} stopped during startup: {log_line}"
+            )
+        if time.monotonic() > self._ready_deadline_s:
             self.kill()
-            raise BrokerFailed(f"nats-server {self.name} was not ready after {_START_S:g} s")
-        ports = self._own / f"{Path(self.binary).name}_{self._process.pid}.ports"
+            raise EmbeddedServerFailed(
+                f"nats-server {self.name} was not ready after {_START_S:g} s"
+            )
+        ports = self._temporary_folder / f"{Path(self.binary).name}_{self._process.pid}.ports"
         try:
-            listens = json.loads(ports.read_bytes())
+            addresses = json.loads(ports.read_bytes())
         except (FileNotFoundError, json.JSONDecodeError):
             return False
-        # Clients know its address from now on.
-        self._choices_left = 0
-        self.url, self.monitoring_url = listens["nats"][0], listens["monitoring"][0]
+        # From now on, clients may know the address.
+        self._port_choices_left = 0
+        self.url, self.monitoring_url = addresses["nats"][0], addresses["monitoring"][0]
         return self.is_healthy("?js-enabled-only=true" if self._jetstream else "?js-server-only=1")
 
-    def _may_choose_again(self) -> bool:
-        """Return whether another process took a chosen port before the server."""
-        if self._given_port or self._choices_left == 0 or _TAKEN not in self._last_words():
+    def _choose_ports_again(self) -> bool:
+        """Choose other ports if one was in use when the server started; return whether one was."""
+        if (
+            self._fixed_port
+            or self._port_choices_left == 0
+            or _PORT_TAKEN_TEXT not in self._last_log_line()
+        ):
             return False
-        self._choices_left -= 1
-        self._held_ports.close()
+        self._port_choices_left -= 1
+        self._reserved_ports.close()
         self._choose_ports()
         return True
 
     def _choose_ports(self) -> None:
-        self._held_ports = HeldPorts(2)
-        client_port, http_port = self._held_ports.numbers
-        self.ports = self._given_port or client_port, http_port
+        self._reserved_ports = ReservedPorts(2)
+        client_port, http_port = self._reserved_ports.numbers
+        self.ports = self._fixed_port or client_port, http_port
 
     def is_healthy(self, query: str = "") -> bool:
-        """Return the result of `/healthz`; without a query that includes the meta leader of a
-        cluster.
+        """Return whether `/healthz` says that the server is healthy.
+
+        Without a query, this includes that it knows the meta leader of its cluster.
         """
         try:
             status, _ = self._get("/healthz" + query)
@@ -349,7 +372,7 @@ class Broker:
         return status == 200
 
     def meta_group(self) -> dict[str, Any]:
-        """Return this node's report of the meta group, empty without a reply."""
+        """Return what the server reports about the meta group; an empty dict without a reply."""
         try:
             _, body = self._get("/jsz")
         except (OSError, http.client.HTTPException):
@@ -366,6 +389,6 @@ class Broker:
         finally:
             connection.close()
 
-    def _last_words(self) -> str:
+    def _last_log_line(self) -> str:
         lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return lines[-1] if lines else "its log is empty"

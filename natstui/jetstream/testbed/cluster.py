@@ -1,4 +1,4 @@
-"""Several embedded nats-servers that form one cluster, for faults that only a cluster has."""
+"""Runs several nats-servers as a cluster, for the demo and for tests of what only clusters do."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any, Self
 
 import nats
-from nats.errors import TimeoutError as NoAnswer
+from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js.errors import APIError
 
-from natstui.errors import BrokerFailed
-from natstui.jetstream.testbed.broker import Broker, HeldPorts
+from natstui.errors import EmbeddedServerFailed
+from natstui.jetstream.testbed.broker import Broker, ReservedPorts
 
 _ELECTION_S = 30.0
 _PLACING_S = 60.0
-"""Timeout of placement; usually two seconds are enough."""
-_ANSWER_S = 2.0
-_LOOK_AGAIN_S = 0.05
-_TRIAL = "NATSTUI_TRIAL"
-_MOST_REPLICAS_COUNT = 5
+"""Timeout until a stream can be placed; usually two seconds are enough."""
+_REPLY_S = 2.0
+_CHECK_INTERVAL_S = 0.05
+_TRIAL_STREAM = "NATSTUI_TRIAL"
+_MAX_REPLICAS_COUNT = 5
 
 _CONFIG = """
 server_tags: ["{name}"]
@@ -35,33 +35,34 @@ accounts {
   APP: { jetstream: enabled, users: [{ user: app, password: app }] }
 }
 """
-_JOINING = {"user": "app", "password": "app"}
+_CONNECT_OPTIONS = {"user": "app", "password": "app"}
 
 
 class Cluster:
-    """Nodes n1, n2, … of one cluster, usable with `with` and with `async with`.
+    """The nodes n1, n2, … of a cluster; use it with `with` or `async with`.
 
-    User `app` has JetStream, user `sys` is the system's. Each node's name is its tag too, so that
-    a stream can be placed on it.
+    The user `app` is of an account with JetStream, and `sys` of the system account. Each node has
+    its name as a tag, so that a stream can be placed on it.
     """
 
     def __init__(
         self,
-        size_count: int = 3,
+        nodes_count: int = 3,
         accounts: str = _ACCOUNTS,
-        joining: Mapping[str, Any] = _JOINING,
+        connect_options: Mapping[str, Any] = _CONNECT_OPTIONS,
         *,
         name: str = "LAB",
         store: Path | None = None,
     ) -> None:
-        """Start the nodes; `accounts` configures in the servers' own language who may connect.
+        """Prepare the nodes, without starting them.
 
-        `joining` are nats-py's options of an account with JetStream. In `store` each node has a
-        folder of its name; without it each has a temporary one.
+        `accounts` is the part of the servers' configuration with the accounts, and
+        `connect_options` are the options with which nats-py connects to one that has JetStream. In
+        `store`, each node has a folder with its name; without it, a temporary folder.
         """
-        self._joining = joining
-        self._held_ports = HeldPorts(size_count)
-        ports = self._held_ports.numbers
+        self._joining = connect_options
+        self._reserved_ports = ReservedPorts(nodes_count)
+        ports = self._reserved_ports.numbers
         self.routes = tuple(f"nats-route://127.0.0.1:{port}" for port in ports)
         routes = ", ".join(f'"{route}"' for route in self.routes)
         self.nodes = [
@@ -77,11 +78,11 @@ class Cluster:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """Where clients connect, one address per node."""
+        """The address of each node for clients."""
         return tuple(node.url for node in self.nodes)
 
     def node(self, name: str) -> Broker:
-        """Return the node of a name in `cluster.leader`."""
+        """Return the node with a name."""
         return next(node for node in self.nodes if node.name == name)
 
     def __enter__(self) -> Self:
@@ -100,11 +101,11 @@ class Cluster:
             for node in self.nodes:
                 node.spawn()
             for node in self.nodes:
-                await node.until_ready()
-            give_up_at = time.monotonic() + _ELECTION_S
-            while not self._has_leaders(give_up_at):  # noqa: ASYNC110
-                await asyncio.sleep(_LOOK_AGAIN_S)
-            await self.until_placing()
+                await node.wait_until_ready()
+            deadline_s = time.monotonic() + _ELECTION_S
+            while not self._has_leaders(deadline_s):  # noqa: ASYNC110
+                await asyncio.sleep(_CHECK_INTERVAL_S)
+            await self.wait_until_placing()
         except BaseException:
             self.close()
             raise
@@ -116,70 +117,78 @@ class Cluster:
     def _start(self) -> None:
         for node in self.nodes:
             node.start()
-        give_up_at = time.monotonic() + _ELECTION_S
-        while not self._has_leaders(give_up_at):
-            time.sleep(_LOOK_AGAIN_S)
-        # Where a loop runs already, only another thread can have its own.
+        deadline_s = time.monotonic() + _ELECTION_S
+        while not self._has_leaders(deadline_s):
+            time.sleep(_CHECK_INTERVAL_S)
+        # In another thread, because this thread may already run an event loop.
         with ThreadPoolExecutor(1) as thread:
-            thread.submit(asyncio.run, self.until_placing()).result()
+            thread.submit(asyncio.run, self.wait_until_placing()).result()
 
-    def _has_leaders(self, give_up_at: float) -> bool:
-        """Return whether every node knows all leaders; raises BrokerFailed after the deadline."""
+    def _has_leaders(self, deadline_s: float) -> bool:
+        """Return whether every node knows all leaders; restart nodes that the meta group lacks.
+
+        Raises EmbeddedServerFailed after the deadline.
+        """
         if all(node.is_healthy() for node in self.nodes):
-            missing_nodes = self._left_out()
+            missing_nodes = self._find_missing_nodes()
             for node in missing_nodes:
                 node.stop()
                 node.spawn()
             return not missing_nodes
-        if time.monotonic() > give_up_at:
+        if time.monotonic() > deadline_s:
             problem = "the meta group or a stream has no leader"
-            raise BrokerFailed(f"the cluster is not ready after {_ELECTION_S:g} s: {problem}")
+            raise EmbeddedServerFailed(
+                f"the cluster is not ready after {_ELECTION_S:g} s: {problem}"
+            )
         return False
 
-    def _left_out(self) -> list[Broker]:
-        """Return the nodes that a new meta group was formed without; it adds them at a restart.
+    def _find_missing_nodes(self) -> list[Broker]:
+        """Return the nodes that are not in the meta group; it adds a node when that is restarted.
 
-        Server 2.10 takes the size of a new group from its routes, less the one to itself if it has
-        noticed that one already: sometimes that is a node too few, and nothing ever adds it.
+        Server 2.10 calculates the size of a new meta group from its routes, without the one to
+        itself if it has already noticed that one. The result is sometimes one node too few.
         """
         groups = [node.meta_group() for node in self.nodes]
-        led = next((group for group in groups if group.get("replicas")), None)
-        if led is None or led["cluster_size"] >= len(self.nodes):
+        leader_group = next((group for group in groups if group.get("replicas")), None)
+        if leader_group is None or leader_group["cluster_size"] >= len(self.nodes):
             return []
-        members = {led["leader"], *(replica["name"] for replica in led["replicas"])}
+        members = {
+            leader_group["leader"],
+            *(replica["name"] for replica in leader_group["replicas"]),
+        }
         return [node for node in self.nodes if node.name not in members]
 
-    async def until_placing(self, within_s: float = _PLACING_S) -> None:
-        """Wait until a stream can be placed on every node; raises BrokerFailed.
+    async def wait_until_placing(self, within_s: float = _PLACING_S) -> None:
+        """Wait until a stream can be placed on every node; raises EmbeddedServerFailed.
 
-        A meta leader knows its peers a second before it knows their storage, and until then calls
-        them offline; no monitoring port shows it.
+        The meta leader knows its peers a second before it knows their storage. Until then it
+        treats them as offline, which no monitoring endpoint shows, so a stream is created.
         """
-        replicas_count = min(len(self.nodes), _MOST_REPLICAS_COUNT)
+        replicas_count = min(len(self.nodes), _MAX_REPLICAS_COUNT)
         nc = await nats.connect(list(self.urls), **self._joining)
         try:
-            jetstream, give_up_at = nc.jetstream(timeout=_ANSWER_S), time.monotonic() + within_s
+            jetstream, deadline_s = nc.jetstream(timeout=_REPLY_S), time.monotonic() + within_s
             while True:
                 try:
                     await jetstream.add_stream(
-                        name=_TRIAL, subjects=[_TRIAL], num_replicas=replicas_count
+                        name=_TRIAL_STREAM, subjects=[_TRIAL_STREAM], num_replicas=replicas_count
                     )
-                    await jetstream.delete_stream(_TRIAL)
-                except (APIError, NoAnswer) as error:
-                    if time.monotonic() > give_up_at:
-                        raise BrokerFailed(
+                    await jetstream.delete_stream(_TRIAL_STREAM)
+                except (APIError, NatsTimeoutError) as error:
+                    if time.monotonic() > deadline_s:
+                        raise EmbeddedServerFailed(
                             f"the cluster places no stream after {within_s:g} s: {error}"
                         ) from error
-                    await asyncio.sleep(_LOOK_AGAIN_S)
+                    await asyncio.sleep(_CHECK_INTERVAL_S)
                 else:
                     return
         finally:
             await nc.close()
 
     def close(self) -> None:
-        """Stop every node and remove what was temporary."""
+        """Stop every node, and delete temporary files."""
         for node in self.nodes:
             node.terminate()
         for node in self.nodes:
             node.close()
-        self._held_ports.close()
+        self._reserved_ports.close()

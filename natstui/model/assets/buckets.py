@@ -11,14 +11,14 @@ from natstui.model.assets.fields import Config, strings_at, text_at
 from natstui.model.assets.subjects import is_literal, is_stored_subject
 
 KV, OBJECTS = "KV_", "OBJ_"
-"""Prefixes of the names of their streams."""
-MOST_HISTORY = 64
+"""Prefixes of the names of the streams of buckets and of object stores."""
+MAX_HISTORY = 64
 CHUNK_BYTES = 128 * 1024
 _DIGEST = "SHA-256="
 OPERATION, ROLLUP, MARKER = "KV-Operation", "Nats-Rollup", "Nats-Marker-Reason"
 TTL = "Nats-TTL"
 _OPERATION_OF_REASON = {"MaxAge": "DEL", "Purge": "PURGE", "Remove": "DEL"}
-"""Reason of a marker of the server → operation on the key: it was too old, or was removed."""
+"""Reason of a marker by the server → operation on the key."""
 _DUPLICATES_NS = 120_000_000_000
 _BUCKET = re.compile(r"[a-zA-Z0-9_-]+")
 _KEY = re.compile(r"[-/_=.a-zA-Z0-9]+")
@@ -35,19 +35,19 @@ def is_key(key: str) -> bool:
 
 
 def is_stored_key(key: str) -> bool:
-    """Return whether another client may have stored a key: `user@host`, `a:b`, `über`."""
+    """Return whether a key may have been stored by another client: `user@host`, `a:b`, `über`."""
     return is_literal(key)
 
 
 def is_key_filter(text: str) -> bool:
-    """Return whether a text is a key, or one with `*` and `>` as tokens."""
+    """Return whether a text is a key, or a filter of keys with `*` and `>` as tokens."""
     tokens = [token for token in text.split(".") if token not in ("*", ">")]
-    wild = all("*" not in token and ">" not in token for token in tokens)
-    return is_stored_subject(text) and wild
+    has_valid_wildcards = all("*" not in token and ">" not in token for token in tokens)
+    return is_stored_subject(text) and has_valid_wildcards
 
 
 def key_subject(bucket: str, key: str) -> str:
-    """Return the subject of the values of a key, or of a filter."""
+    """Return the subject of a key, or of a filter of keys."""
     return f"$KV.{bucket}.{key}"
 
 
@@ -59,7 +59,7 @@ def key_of(subject: str) -> str:
 def operation_of(headers: Mapping[str, str]) -> str:
     """Return the operation of a stored message on its key: PUT, DEL or PURGE.
 
-    As in other clients, an unknown operation and a marker with an unknown reason are a value.
+    As in other clients, an unknown operation or reason of a marker counts as PUT.
     """
     operation = headers.get(OPERATION)
     if operation in ("DEL", "PURGE"):
@@ -68,7 +68,7 @@ def operation_of(headers: Mapping[str, str]) -> str:
 
 
 def is_marker(headers: Mapping[str, str]) -> bool:
-    """Return whether the server stored this message in place of one that it removed."""
+    """Return whether the server stored the message as the marker of a removed message."""
     return headers.get(MARKER) in _OPERATION_OF_REASON
 
 
@@ -82,8 +82,8 @@ class BucketOptions:
     marker_ttl_ns: int = 0
     replicas_count: int = 1
     storage: str = "file"
-    most_value_bytes: int = -1
-    most_bytes: int = -1
+    max_value_bytes: int = -1
+    max_bytes: int = -1
     compressed: bool = False
 
 
@@ -92,7 +92,7 @@ def bucket_config(bucket: str, options: BucketOptions) -> Config:
     config: Config = {
         "subjects": [key_subject(bucket, ">")],
         "max_msgs_per_subject": options.history_count,
-        "max_msg_size": options.most_value_bytes,
+        "max_msg_size": options.max_value_bytes,
         "deny_delete": True,
         "allow_direct": True,
         "duplicate_window": min(_DUPLICATES_NS, options.ttl_ns or _DUPLICATES_NS),
@@ -100,23 +100,26 @@ def bucket_config(bucket: str, options: BucketOptions) -> Config:
     if options.marker_ttl_ns:
         config["subject_delete_marker_ttl"] = options.marker_ttl_ns
         config["allow_msg_ttl"] = True
-    return _common(f"{KV}{bucket}", options) | config
+    return _common_config(f"{KV}{bucket}", options) | config
 
 
 def store_config(bucket: str, options: BucketOptions) -> Config:
     """Return the stream configuration of a new object store."""
     subjects = [f"$O.{bucket}.C.>", f"$O.{bucket}.M.>"]
-    return _common(f"{OBJECTS}{bucket}", options) | {"subjects": subjects, "allow_direct": True}
+    return _common_config(f"{OBJECTS}{bucket}", options) | {
+        "subjects": subjects,
+        "allow_direct": True,
+    }
 
 
-def _common(name: str, options: BucketOptions) -> Config:
+def _common_config(name: str, options: BucketOptions) -> Config:
     config: Config = {
         "name": name,
         "retention": "limits",
         "storage": options.storage,
         "discard": "new",
         "max_age": options.ttl_ns,
-        "max_bytes": options.most_bytes,
+        "max_bytes": options.max_bytes,
         "num_replicas": options.replicas_count,
         "allow_rollup_hdrs": True,
         "compression": "s2" if options.compressed else "none",
@@ -125,17 +128,17 @@ def _common(name: str, options: BucketOptions) -> Config:
 
 
 def is_bucket_stream(config: Config) -> bool:
-    """Return whether a stream with the name of a bucket or object store has its subjects.
+    """Return whether a stream named as a bucket or object store also has its subjects.
 
-    A mirror has none.
+    True for a mirror or a stream with sources, which may have no subjects.
     """
     name = text_at(config, "name")
-    of_keys = name.startswith(KV)
-    begin = f"$KV.{name.removeprefix(KV)}." if of_keys else f"$O.{name.removeprefix(OBJECTS)}."
+    is_kv = name.startswith(KV)
+    prefix = f"$KV.{name.removeprefix(KV)}." if is_kv else f"$O.{name.removeprefix(OBJECTS)}."
     subjects = strings_at(config, "subjects")
     if not subjects:
         return bool(config.get("mirror") or config.get("sources"))
-    return all(subject.startswith(begin) for subject in subjects)
+    return all(subject.startswith(prefix) for subject in subjects)
 
 
 def info_subject(bucket: str, name: str) -> str:
@@ -144,7 +147,7 @@ def info_subject(bucket: str, name: str) -> str:
 
 
 def object_name(subject: str) -> str:
-    """Return the name of the object of an info subject; without a name in it, the subject."""
+    """Return the name of an object by the subject of its info; the subject if that has none."""
     token = subject.rpartition(".")[2]
     try:
         return base64.urlsafe_b64decode(token).decode() or subject
@@ -158,15 +161,17 @@ def chunk_subject(bucket: str, nuid: str) -> str:
 
 
 def bucket_change(subject: str) -> str:
-    """Return what a message changes in a bucket, as a clause; empty for a subject of none.
+    """Return a clause about the change of a message to a bucket; empty for other subjects.
 
     `subject` may be a filter, and have the prefix of another domain.
     """
     tokens = subject.split(".")
-    first = next((at for at, token in enumerate(tokens) if token in ("$KV", "$O")), None)
-    if first is None or (first > 0 and tokens[0] != "$JS"):
+    start_index = next(
+        (index for index, token in enumerate(tokens) if token in ("$KV", "$O")), None
+    )
+    if start_index is None or (start_index > 0 and tokens[0] != "$JS"):
         return ""
-    tokens = tokens[first:]
+    tokens = tokens[start_index:]
     bucket = tokens[1] if len(tokens) > 1 else ""
     of_bucket = "buckets" if bucket in ("*", ">") else f"bucket {bucket}"
     is_filter = not is_literal(subject)
@@ -195,8 +200,8 @@ def digest_text(sha256: bytes) -> str:
     return _DIGEST + base64.urlsafe_b64encode(sha256).decode()
 
 
-def same_digest(text: str, sha256: bytes) -> bool:
-    """Return whether a stored checksum is equal, padded or not, in either base64 alphabet."""
+def is_same_digest(text: str, sha256: bytes) -> bool:
+    """Return whether a stored checksum is equal, in any base64 alphabet and padding."""
     kind, _, stored = text.partition("=")
     expected = digest_text(sha256).partition("=")[2]
     stored = stored.rstrip("=").replace("+", "-").replace("/", "_")

@@ -11,8 +11,8 @@ from natstui.model.assets.rules import Problem, common_problems, name_problems
 from natstui.model.assets.subjects import first_overlap, has_wildcard, is_subject, overlap
 
 _GROUP = re.compile(r"[A-Za-z0-9\-_/=)+]{1,16}")
-_SHORTEST_HEARTBEAT_NS = 100_000_000
-_SHORTEST_EXPIRES_NS = 1_000_000
+_MIN_HEARTBEAT_NS = 100_000_000
+_MIN_EXPIRES_NS = 1_000_000
 
 
 def consumer_problems(
@@ -27,24 +27,32 @@ def consumer_problems(
     `stream` is the configuration of its stream, if known; `api_level` that of the connected
     server. `config_before` is the configuration before an edit, which the server has accepted.
     """
-    problems = _problems(config, stream, api_level)
-    accepted = [] if config_before is None else _problems(config_before, stream, api_level)
+    problems = _find_problems(config, stream, api_level)
+    accepted = [] if config_before is None else _find_problems(config_before, stream, api_level)
     return tuple(problem for problem in problems if problem not in accepted)
 
 
-def _problems(
+def _find_problems(
     config: Mapping[str, object], stream: Mapping[str, object] | None, api_level: int | None
 ) -> list[Problem]:
     problems: list[Problem] = []
-    for rule in (_names, _filters, _start, _delivery, _pull, _push, _priority):
+    for rule in (
+        _check_names,
+        _check_filters,
+        _check_start,
+        _check_delivery,
+        _check_pull,
+        _check_push,
+        _check_priority,
+    ):
         problems += rule(config)
     if stream is not None:
-        problems += _for_stream(config, stream)
+        problems += _check_against_stream(config, stream)
     problems += common_problems(config, CONSUMER_FIELDS, api_level)
     return problems
 
 
-def _names(config: Mapping[str, object]) -> Iterator[Problem]:
+def _check_names(config: Mapping[str, object]) -> Iterator[Problem]:
     name, durable = text_at(config, "name"), text_at(config, "durable_name")
     if name:
         yield from name_problems("name", name, "consumer")
@@ -56,7 +64,7 @@ def _names(config: Mapping[str, object]) -> Iterator[Problem]:
             )
 
 
-def _filters(config: Mapping[str, object]) -> Iterator[Problem]:
+def _check_filters(config: Mapping[str, object]) -> Iterator[Problem]:
     filters, single = strings_at(config, "filter_subjects"), text_at(config, "filter_subject")
     if filters and single:
         yield Problem(
@@ -71,7 +79,7 @@ def _filters(config: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem("filter_subjects", f"the filters {pair[0]!r} and {pair[1]!r} overlap")
 
 
-def _start(config: Mapping[str, object]) -> Iterator[Problem]:
+def _check_start(config: Mapping[str, object]) -> Iterator[Problem]:
     policy = text_at(config, "deliver_policy") or "all"
     for path, needed_by, option_text in (
         ("opt_start_seq", "by_start_sequence", "a start sequence"),
@@ -89,8 +97,8 @@ def _start(config: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem("filter_subjects", "deliver last_per_subject needs a filter")
 
 
-def _delivery(config: Mapping[str, object]) -> Iterator[Problem]:
-    pauses = [pause for pause in _list(read(config, "backoff")) if isinstance(pause, int)]
+def _check_delivery(config: Mapping[str, object]) -> Iterator[Problem]:
+    pauses = [pause for pause in _as_list(read(config, "backoff")) if isinstance(pause, int)]
     if any(pause_ns < 0 for pause_ns in pauses):
         yield Problem("backoff", "the backoff has a negative pause")
     if 0 < number_at(config, "max_deliver") < len(pauses):
@@ -106,11 +114,11 @@ def _delivery(config: Mapping[str, object]) -> Iterator[Problem]:
         )
 
 
-def _list(value: object) -> Sequence[object]:
+def _as_list(value: object) -> Sequence[object]:
     return value if isinstance(value, (list, tuple)) else ()
 
 
-def _pull(config: Mapping[str, object]) -> Iterator[Problem]:
+def _check_pull(config: Mapping[str, object]) -> Iterator[Problem]:
     if text_at(config, "deliver_subject"):
         if number_at(config, "max_waiting") > 0:
             yield Problem("max_waiting", "maximum waiting works only for pull consumers")
@@ -124,11 +132,11 @@ def _pull(config: Mapping[str, object]) -> Iterator[Problem]:
     ):
         yield Problem("max_ack_pending", "maximum ack pending needs an ack policy other than none")
     expires_ns = number_at(config, "max_expires")
-    if 0 < expires_ns < _SHORTEST_EXPIRES_NS and not text_at(config, "deliver_subject"):
+    if 0 < expires_ns < _MIN_EXPIRES_NS and not text_at(config, "deliver_subject"):
         yield Problem("max_expires", "maximum expires is shorter than 1ms")
 
 
-def _push(config: Mapping[str, object]) -> Iterator[Problem]:
+def _check_push(config: Mapping[str, object]) -> Iterator[Problem]:
     subject = text_at(config, "deliver_subject")
     if subject and not is_subject(subject):
         yield Problem("deliver_subject", f"Deliver subject: {subject!r} is not a valid subject")
@@ -146,13 +154,13 @@ def _push(config: Mapping[str, object]) -> Iterator[Problem]:
                 yield Problem(path, f"{option_text} works only for push consumers")
         if by_acks:
             yield Problem("ack_policy", "ack policy flow_control works only for push consumers")
-    elif 0 < heartbeat_ns < _SHORTEST_HEARTBEAT_NS:
+    elif 0 < heartbeat_ns < _MIN_HEARTBEAT_NS:
         yield Problem("idle_heartbeat", "the idle heartbeat is shorter than 100ms")
     elif is_on(config, "flow_control") and not heartbeat_ns and not by_acks:
         yield Problem("flow_control", "flow control needs an idle heartbeat")
 
 
-def _priority(config: Mapping[str, object]) -> Iterator[Problem]:
+def _check_priority(config: Mapping[str, object]) -> Iterator[Problem]:
     groups = strings_at(config, "priority_groups")
     policy = text_at(config, "priority_policy") or "none"
     if groups and policy == "none":
@@ -170,20 +178,22 @@ def _priority(config: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem("priority_groups", text)
 
 
-def _for_stream(config: Mapping[str, object], stream: Mapping[str, object]) -> Iterator[Problem]:
+def _check_against_stream(
+    config: Mapping[str, object], stream: Mapping[str, object]
+) -> Iterator[Problem]:
     if text_at(stream, "retention") == "workqueue":
         if (text_at(config, "ack_policy") or "none") != "explicit":
             yield Problem("ack_policy", "the stream is a work queue: set ack policy explicit")
         if (text_at(config, "deliver_policy") or "all") != "all":
             yield Problem("deliver_policy", "the stream is a work queue: set deliver policy all")
-    most_ack_pending_msgs = number_at(stream, "consumer_limits.max_ack_pending")
-    if most_ack_pending_msgs and number_at(config, "max_ack_pending") > most_ack_pending_msgs:
+    max_ack_pending_msgs = number_at(stream, "consumer_limits.max_ack_pending")
+    if max_ack_pending_msgs and number_at(config, "max_ack_pending") > max_ack_pending_msgs:
         yield Problem(
             "max_ack_pending",
-            f"maximum ack pending is above {most_ack_pending_msgs}, the limit of the stream",
+            f"maximum ack pending is above {max_ack_pending_msgs}, the limit of the stream",
         )
-    longest_ns = number_at(stream, "consumer_limits.inactive_threshold")
-    if longest_ns and number_at(config, "inactive_threshold") > longest_ns:
+    max_threshold_ns = number_at(stream, "consumer_limits.inactive_threshold")
+    if max_threshold_ns and number_at(config, "inactive_threshold") > max_threshold_ns:
         text = "the inactive threshold is longer than the stream allows"
         yield Problem("inactive_threshold", text)
 
@@ -193,7 +203,7 @@ def consumer_warnings(
     stream: Mapping[str, object],
     other_filters: Mapping[str, Sequence[str]],
 ) -> tuple[str, ...]:
-    """Return what is risky in a valid configuration, a sentence each.
+    """Return the warnings about a valid configuration, a sentence each.
 
     `stream` is the configuration of its stream, `other_filters` are the filters of its other
     consumers, by name.
@@ -201,7 +211,7 @@ def consumer_warnings(
     filters = strings_at(config, "filter_subjects") or (text_at(config, "filter_subject") or ">",)
     warnings: list[str] = []
     if text_at(stream, "retention") == "workqueue":
-        warnings += _queue_overlaps(filters, other_filters)
+        warnings += _warn_of_queue_overlaps(filters, other_filters)
     subjects = strings_at(stream, "subjects")
     is_rewritten = any(read(stream, key) for key in ("mirror", "sources", "subject_transform"))
     for filter_subject in filters:
@@ -218,7 +228,7 @@ def consumer_warnings(
     return tuple(warnings)
 
 
-def _queue_overlaps(
+def _warn_of_queue_overlaps(
     filters: Sequence[str], other_filters: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
     for name, filters_of_other in other_filters.items():

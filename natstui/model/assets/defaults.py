@@ -1,4 +1,4 @@
-"""A configuration completed as by the server: defaults for absent keys, and implied settings."""
+"""Completes configurations as the server does: defaults of absent keys, and implied settings."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def without_empty(config: Config) -> Config:
     return {key: value for key, value in config.items() if value not in empty}
 
 
-def normal_stream(config: Mapping[str, object]) -> Config:
-    """Return a stream's configuration as the server would store it, without its own metadata."""
+def normalize_stream(config: Mapping[str, object]) -> Config:
+    """Return a stream's configuration as the server would store it, without server metadata."""
     normal = without_empty(without_server_metadata(config))
     upstream = "mirror" in normal or "sources" in normal
     if not upstream and not strings_at(normal, "subjects"):
@@ -59,7 +59,7 @@ def normal_stream(config: Mapping[str, object]) -> Config:
         normal["num_replicas"] = 1
     if isinstance(normal.get("republish"), Mapping) and not text_at(normal, "republish.src"):
         normal = with_value_at(normal, "republish.src", ">")
-    return _switched(with_defaults(_tidy_upstreams(normal), STREAM_FIELDS))
+    return _apply_implied_settings(with_defaults(_normalize_upstreams(normal), STREAM_FIELDS))
 
 
 def _default_window_ns(config: Config) -> int:
@@ -67,7 +67,7 @@ def _default_window_ns(config: Config) -> int:
     return min(age_ns, 120 * _S) if age_ns > 0 else 120 * _S
 
 
-def _switched(config: Config) -> Config:
+def _apply_implied_settings(config: Config) -> Config:
     """Return the configuration with the settings that other settings imply."""
     if number_at(config, "subject_delete_marker_ttl") > 0:
         config |= {"allow_msg_ttl": True, "allow_rollup_hdrs": True, "deny_purge": False}
@@ -78,15 +78,15 @@ def _switched(config: Config) -> Config:
     return config
 
 
-def _tidy_upstreams(config: Config) -> Config:
+def _normalize_upstreams(config: Config) -> Config:
     if isinstance(config.get("mirror"), Mapping):
-        config["mirror"] = _tidy_source(dict(objects_at({"m": [config["mirror"]]}, "m")[0]))
+        config["mirror"] = _normalize_source(dict(objects_at({"m": [config["mirror"]]}, "m")[0]))
     if "sources" in config:
-        config["sources"] = [_tidy_source(source) for source in objects_at(config, "sources")]
+        config["sources"] = [_normalize_source(source) for source in objects_at(config, "sources")]
     return config
 
 
-def _tidy_source(source: Config) -> Config:
+def _normalize_source(source: Config) -> Config:
     if isinstance(source.get("external"), Mapping) and not text_at(source, "external.deliver"):
         source = with_value_at(source, "external.deliver", None)
     return without_empty(source)
@@ -95,10 +95,10 @@ def _tidy_source(source: Config) -> Config:
 def consumer_request(
     stream: str, name: str, config: Mapping[str, object], action: str
 ) -> tuple[str, Config]:
-    """Return the API verb and body that create or change a consumer; without an action, either.
+    """Return the API verb and body that create or update a consumer; empty `action`: both.
 
-    Permissions may be for a single filter, which must therefore also be in the request's subject:
-    the server accepts it only there and as `filter_subject`, not as a list of one.
+    A single filter is also put into the request's subject, as permissions may require it; the
+    server then accepts it only as `filter_subject`.
     """
     consumer_config = {key: value for key, value in config.items() if key not in FILTER_KEYS}
     filters = strings_at(config, "filter_subjects")
@@ -114,16 +114,15 @@ def consumer_request(
 
 
 FILTER_KEYS = ("filter_subject", "filter_subjects")
-"""Two keys with the same meaning; a configuration has one of them."""
+"""The keys of a consumer's filters; a configuration has one of them."""
 
 
-def normal_consumer(
+def normalize_consumer(
     config: Mapping[str, object], limits: Mapping[str, object] | None = None
 ) -> Config:
     """Return a consumer's configuration as the server would store it.
 
-    `limits` is the `consumer_limits` object of its stream. One filter and a list of one are
-    equal, and become the list.
+    `limits` is the `consumer_limits` object of its stream. A single filter becomes a list.
     """
     normal = without_empty(without_server_metadata(config))
     single = normal.pop("filter_subject", None)
@@ -135,14 +134,14 @@ def normal_consumer(
         normal["deliver_policy"] = "all"
     if number_at(normal, "max_deliver") <= 0:
         normal["max_deliver"] = -1
-    normal = _normal_delivery(normal, limits or {})
+    normal = _normalize_delivery(normal, limits or {})
     for path in ("max_batch", "max_expires", "max_bytes", "inactive_threshold", "rate_limit_bps"):
         if number_at(normal, path) <= 0:
             normal.pop(path, None)
-    return with_defaults(_normal_inactive(normal, limits or {}), CONSUMER_FIELDS)
+    return with_defaults(_normalize_inactive_threshold(normal, limits or {}), CONSUMER_FIELDS)
 
 
-def _normal_inactive(config: Config, limits: Mapping[str, object]) -> Config:
+def _normalize_inactive_threshold(config: Config, limits: Mapping[str, object]) -> Config:
     if number_at(config, "inactive_threshold") == 0:
         stream_ns = number_at(limits, "inactive_threshold")
         ephemeral_ns = 0 if text_at(config, "durable_name") else 5 * _S
@@ -151,7 +150,7 @@ def _normal_inactive(config: Config, limits: Mapping[str, object]) -> Config:
     return config
 
 
-def _normal_delivery(config: Config, limits: Mapping[str, object]) -> Config:
+def _normalize_delivery(config: Config, limits: Mapping[str, object]) -> Config:
     push = bool(text_at(config, "deliver_subject"))
     backoff = read(config, "backoff")
     if isinstance(backoff, (list, tuple)) and backoff:
@@ -161,7 +160,7 @@ def _normal_delivery(config: Config, limits: Mapping[str, object]) -> Config:
     acks = config.get("ack_policy", "none") != "none"
     if number_at(config, "ack_wait") == 0:
         config["ack_wait"] = 30 * _S if acks else 0
-    config["max_ack_pending"] = _normal_ack_pending(config, limits, acks)
+    config["max_ack_pending"] = _normalize_max_ack_pending(config, limits, acks)
     if number_at(config, "max_waiting") <= 0:
         config["max_waiting"] = 0 if push else 512
     pinned = config.get("priority_policy") == "pinned_client"
@@ -170,7 +169,9 @@ def _normal_delivery(config: Config, limits: Mapping[str, object]) -> Config:
     return config
 
 
-def _normal_ack_pending(config: Config, limits: Mapping[str, object], has_acks: bool) -> int:
+def _normalize_max_ack_pending(
+    config: Config, limits: Mapping[str, object], has_acks: bool
+) -> int:
     requested_msgs = number_at(config, "max_ack_pending")
     if requested_msgs < 0:
         return -1

@@ -1,4 +1,4 @@
-"""The differences between two configurations, and why the server would refuse some of them."""
+"""The differences between two configurations, and the changes that the server refuses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
-from natstui.model.assets.defaults import FILTER_KEYS, normal_consumer, normal_stream
+from natstui.model.assets.defaults import FILTER_KEYS, normalize_consumer, normalize_stream
 from natstui.model.assets.fields import (
     Config,
     Field,
@@ -27,14 +27,14 @@ _FIELDS: dict[str, Sequence[Field]] = {"stream": STREAM_FIELDS, "consumer": CONS
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that differs; its texts are as people would type them, empty when absent."""
+    """A field that differs, with both values as typed texts; empty for an absent value."""
 
     path: str
     label: str
     before: str
     after: str
     refused: str | None
-    """Why the server refuses to change it; None if it accepts."""
+    """Reason why the server refuses the change; None if it accepts."""
 
 
 def fields_of(kind: AssetKind) -> Sequence[Field]:
@@ -42,23 +42,26 @@ def fields_of(kind: AssetKind) -> Sequence[Field]:
     return _FIELDS[kind]
 
 
-def normal(kind: AssetKind, config: Mapping[str, object]) -> Config:
-    """Return the configuration as the server would store it."""
-    return normal_stream(config) if kind == "stream" else normal_consumer(config)
+def normalize(kind: AssetKind, config: Mapping[str, object]) -> Config:
+    """Return a configuration as the server would store it."""
+    return normalize_stream(config) if kind == "stream" else normalize_consumer(config)
 
 
 def differences(
     kind: AssetKind, before: Mapping[str, object], after: Mapping[str, object]
 ) -> tuple[Difference, ...]:
-    """Return the differences of both as the server would store them, unknown keys last."""
-    before_config, after_config = normal(kind, before), normal(kind, after)
+    """Return the differences of two configurations as the server would store them.
+
+    Differences of keys that are not in `fields_of(kind)` are last.
+    """
+    before_config, after_config = normalize(kind, before), normalize(kind, after)
     changes = [
         Difference(
             field.path,
             field.label,
             format_field(field, read_field(before_config, field)),
             format_field(field, read_field(after_config, field)),
-            _refusal(field, before_config, after_config),
+            _find_refusal(field, before_config, after_config),
         )
         for field in fields_of(kind)
         if read_field(before_config, field) != read_field(after_config, field)
@@ -74,10 +77,10 @@ def differences(
     return tuple(changes)
 
 
-_LEFT_OPEN: tuple[object, ...] = (None, "", -1, [], (), {})
-"""Values for which the server chooses."""
+_UNSET_VALUES: tuple[object, ...] = (None, "", -1, [], (), {})
+"""Values of an unset field, for which the server chooses."""
 
-_NEVER_BACK = {
+_IRREVERSIBLE = {
     "deny_delete": "deny delete cannot be switched off again",
     "deny_purge": "deny purge cannot be switched off again",
     "sealed": "a sealed stream cannot be unsealed",
@@ -86,7 +89,7 @@ _NEVER_BACK = {
 }
 
 
-def _refusal(field: Field, before_config: Config, after_config: Config) -> str | None:
+def _find_refusal(field: Field, before_config: Config, after_config: Config) -> str | None:
     if field.path == "retention" and "workqueue" in (
         before_config["retention"],
         after_config["retention"],
@@ -94,8 +97,8 @@ def _refusal(field: Field, before_config: Config, after_config: Config) -> str |
         return "retention cannot change to or from workqueue"
     if field.path == "mirror" and read(after_config, "mirror") is None:
         return None
-    if field.path in _NEVER_BACK and read(before_config, field.path) is True:
-        return _NEVER_BACK[field.path]
+    if field.path in _IRREVERSIBLE and read(before_config, field.path) is True:
+        return _IRREVERSIBLE[field.path]
     if field.path == "deliver_subject" and not text_at(after_config, "deliver_subject"):
         return "a push consumer cannot become a pull consumer"
     if field.path == "deliver_subject" and not text_at(before_config, "deliver_subject"):
@@ -104,7 +107,7 @@ def _refusal(field: Field, before_config: Config, after_config: Config) -> str |
 
 
 def with_field(config: Mapping[str, object], field: Field, value: object) -> Config:
-    """Return a copy with one field set; a list of filters replaces a single one."""
+    """Return a copy with one field set; a list of filters replaces a single filter."""
     copy = with_value_at(config, field.path, value)
     if field.path == "filter_subjects":
         copy.pop("filter_subject", None)
@@ -112,7 +115,7 @@ def with_field(config: Mapping[str, object], field: Field, value: object) -> Con
 
 
 def merge_config(config: Mapping[str, object], over: Mapping[str, object]) -> Config:
-    """Return a copy with the keys of `over`, whose filters replace all filters."""
+    """Return a copy with the keys of `over`; filters in `over` replace all filters."""
     has_filters = not over.keys().isdisjoint(FILTER_KEYS)
     kept_config = {
         key: value for key, value in config.items() if not (has_filters and key in FILTER_KEYS)
@@ -121,14 +124,16 @@ def merge_config(config: Mapping[str, object], over: Mapping[str, object]) -> Co
 
 
 def is_as_requested(
-    kind: AssetKind, requested: Mapping[str, object], now: Mapping[str, object]
+    kind: AssetKind, requested: Mapping[str, object], current: Mapping[str, object]
 ) -> bool:
-    """Return whether a configuration is the requested one, but for what sealing ends by itself."""
-    ended = _ENDED_BY_SEALING if requested.get("sealed") else set[str]()
-    return all(difference.path in ended for difference in differences(kind, requested, now))
+    """Return whether `current` is as requested; fields that sealing clears are ignored."""
+    cleared_fields = _CLEARED_BY_SEALING if requested.get("sealed") else set[str]()
+    return all(
+        difference.path in cleared_fields for difference in differences(kind, requested, current)
+    )
 
 
-def not_taken(
+def find_unapplied_settings(
     kind: AssetKind,
     requested: Mapping[str, object],
     after: Mapping[str, object],
@@ -136,47 +141,49 @@ def not_taken(
 ) -> tuple[Difference, ...]:
     """Return the requested settings that differ on the server now.
 
-    `before` of a result is the requested value. Settings left to the server are not included. The
-    parameter `before` is the configuration before an edit: settings that the edit does not change
-    may follow from others.
+    In a result, `before` is the requested value. Unset fields are not included. The parameter
+    `before` is the configuration before an edit: settings that the edit does not change may be
+    implied by others.
     """
-    normal_after, normal_wanted = normal(kind, after), normal(kind, requested)
+    normal_after, normal_requested = normalize(kind, after), normalize(kind, requested)
     single = text_at(requested, "filter_subject")
     if single and kind == "consumer":
         requested = {**requested, "filter_subjects": [single]}
-    dependent = _INHERITED | (_ENDED_BY_SEALING if requested.get("sealed") else set())
-    missed = []
+    dependent = _INHERITED | (_CLEARED_BY_SEALING if requested.get("sealed") else set())
+    unapplied = []
     for field in fields_of(kind):
-        wanted_value = read_field(requested, field)
-        if wanted_value in _LEFT_OPEN or (wanted_value == 0 and wanted_value is not False):
+        requested_value = read_field(requested, field)
+        if requested_value in _UNSET_VALUES or (
+            requested_value == 0 and requested_value is not False
+        ):
             continue
         value_after = read_field(normal_after, field)
         accepted = [
-            wanted_value,
-            read_field(normal(kind, with_value_at({}, field.path, wanted_value)), field),
+            requested_value,
+            read_field(normalize(kind, with_value_at({}, field.path, requested_value)), field),
         ]
-        is_kept = before is not None and read_field(before, field) == wanted_value
+        is_kept = before is not None and read_field(before, field) == requested_value
         if is_kept and field.path in dependent:
             continue
         if is_kept or field.path in _OVERRIDDEN:
-            accepted.append(read_field(normal_wanted, field))
+            accepted.append(read_field(normal_requested, field))
         if not any(_is_same(value, value_after) for value in accepted):
-            texts = format_field(field, wanted_value), format_field(field, value_after)
-            missed.append(Difference(field.path, field.label, *texts, None))
-    return tuple(missed)
+            texts = format_field(field, requested_value), format_field(field, value_after)
+            unapplied.append(Difference(field.path, field.label, *texts, None))
+    return tuple(unapplied)
 
 
 _INHERITED = {"mirror_direct"}
 """Options that the server copies from another stream with every change."""
-_ENDED_BY_SEALING = {"max_age", "allow_rollup_hdrs"}
+_CLEARED_BY_SEALING = {"max_age", "allow_rollup_hdrs"}
 _OVERRIDDEN = {"ack_wait"}
-"""Options that another one overrides, as their help says: the backoff."""
+"""Options that another option overrides: the backoff overrides ack wait."""
 
 
-def not_taken_text(difference: Difference) -> str:
-    """Return the text with the requested value and the one of now, whoever set it."""
-    label, requested, have = difference.label, difference.before, difference.after
-    return f"{label}: requested {requested}, but it is {have or 'nothing'} now"
+def unapplied_text(difference: Difference) -> str:
+    """Return a text with the requested and the current value of a setting."""
+    label, requested, current_text = difference.label, difference.before, difference.after
+    return f"{label}: requested {requested}, but it is {current_text or 'nothing'} now"
 
 
 def _is_same(first: object, second: object) -> bool:
@@ -190,8 +197,8 @@ def _is_same(first: object, second: object) -> bool:
     return first == second
 
 
-def _is_same_moment(one_text: str, other_text: str) -> bool:
+def _is_same_moment(first_text: str, second_text: str) -> bool:
     try:
-        return datetime.fromisoformat(one_text) == datetime.fromisoformat(other_text)
+        return datetime.fromisoformat(first_text) == datetime.fromisoformat(second_text)
     except (ValueError, TypeError):
         return False

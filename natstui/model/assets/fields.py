@@ -36,7 +36,7 @@ class Field:
     kind: Kind
     section: str
     help: str
-    """Its meaning, in one line."""
+    """The meaning of the option, in one line."""
     default: object = None
     """The server's default for an absent key; None if it stays absent."""
     absent: str = ""
@@ -45,11 +45,11 @@ class Field:
     spellings: tuple[tuple[str, str], ...] = ()
     """Other names of choices, as in the NATS CLI, each with its choice."""
     api_level_count: int = 0
-    """The first JetStream API level with it; 0 is server 2.10."""
+    """The first JetStream API level with the option; 0 is server 2.10."""
     choice_levels_count: tuple[tuple[str, int], ...] = ()
     """Choices that are newer than the option itself, each with its first API level."""
     fixed: str | None = None
-    """Why it cannot change after creation."""
+    """Reason why the option cannot change after creation; None if it can."""
     flag: str | None = None
     """The flag of `nats stream add` or `nats consumer add`, without dashes."""
     flag_add_only: bool = False
@@ -57,7 +57,7 @@ class Field:
 
 
 def monitoring_fields(keys: Sequence[MonitorKey]) -> tuple[Field, ...]:
-    """Return thresholds in the metadata as fields of a form."""
+    """Return the fields of thresholds in the metadata."""
     return tuple(
         Field(
             f"{_METADATA}.{key.key}",
@@ -78,14 +78,14 @@ READ_ONLY_METADATA = "_nats."
 """Prefix of metadata that the server writes about itself, and ignores in requests."""
 
 
-def _keys(path: str) -> list[str]:
+def _split_path(path: str) -> list[str]:
     return path.split(".", 1 if path.startswith(f"{_METADATA}.") else -1)
 
 
 def read(config: Mapping[str, object], path: str) -> object:
     """Return the value at a dotted path such as `placement.cluster`; None if it is absent."""
     value: object = config
-    for key in _keys(path):
+    for key in _split_path(path):
         if not isinstance(value, Mapping):
             return None
         value = value.get(key)
@@ -94,16 +94,16 @@ def read(config: Mapping[str, object], path: str) -> object:
 
 def with_value_at(config: Mapping[str, object], path: str, value: object) -> Config:
     """Return a copy with the value at a path; None removes the key, and emptied objects."""
-    return _written(config, _keys(path), value)
+    return _set_value(config, _split_path(path), value)
 
 
-def _written(config: Mapping[str, object], keys: Sequence[str], value: object) -> Config:
+def _set_value(config: Mapping[str, object], keys: Sequence[str], value: object) -> Config:
     head, *further_keys = keys
     copy = dict(config)
     if further_keys:
         inner_config = copy.get(head)
         value = (
-            _written(
+            _set_value(
                 inner_config if isinstance(inner_config, Mapping) else {}, further_keys, value
             )
             or None
@@ -116,7 +116,7 @@ def _written(config: Mapping[str, object], keys: Sequence[str], value: object) -
 
 
 def read_field(config: Mapping[str, object], field: Field) -> object:
-    """Return the value of a field; metadata without thresholds, which are own fields."""
+    """Return the value of a field; None if absent. Metadata are without thresholds."""
     value = read(config, field.path)
     if field.path == _METADATA and isinstance(value, Mapping):
         return without_thresholds(value) or None
@@ -124,10 +124,7 @@ def read_field(config: Mapping[str, object], field: Field) -> object:
 
 
 def with_thresholds_of(config: Mapping[str, object], metadata: object) -> Config | None:
-    """Return typed metadata with the thresholds of `config`, which are own fields of a form.
-
-    None if there is neither.
-    """
+    """Return typed metadata together with the thresholds of `config`; None without any."""
     typed = metadata if isinstance(metadata, Mapping) else {}
     before = read(config, _METADATA)
     thresholds = thresholds_of(before) if isinstance(before, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Messages that limits delete when others are published, counted before anything is sent."""
+"""Messages that limits delete when new ones are published, counted before the publishing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from natstui.model.assets.subjects import stored_filter
 from natstui.units import bytes_text, counted, duration_text
 
 SHORT_AGE_S = 60.0
-"""Maximum max age that counts as short: published messages expire before they are read."""
+"""Maximum of a short max age in seconds: published messages expire before they are read."""
 OVERHEAD_BYTES = 256
 """Maximum overhead of a stored message beside payload and headers."""
 
@@ -29,8 +29,8 @@ class Publishing:
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
-    """The maximum of messages that limits delete."""
+class RemovedMessages:
+    """The maximum numbers of messages that limits delete."""
 
     others_msgs: int = 0
     """Messages that the stream has now."""
@@ -52,68 +52,80 @@ class LimitedStream:
     @property
     def drops_messages(self) -> bool:
         """Return whether a limit deletes old messages for new ones."""
-        limits = (self._most("max_msgs"), self._most("max_bytes"), self._most_per_subject)
+        limits = (
+            self._removing_limit("max_msgs"),
+            self._removing_limit("max_bytes"),
+            self._removing_subject_limit,
+        )
         return any(limits)
 
-    def removed(self, publishing: Publishing) -> Removed:
-        """Return the maximum of deleted messages, that of the limit that deletes most."""
+    def removed(self, publishing: Publishing) -> RemovedMessages:
+        """Return the maximum numbers of deleted messages over all limits."""
         removals = (
-            self._over_msgs(publishing),
-            self._over_bytes(publishing),
-            self._over_subjects(publishing),
+            self._removed_above_msgs(publishing),
+            self._removed_above_bytes(publishing),
+            self._removed_above_subject_limit(publishing),
         )
-        return Removed(
+        return RemovedMessages(
             max(removal.others_msgs for removal in removals),
             max(removal.own_msgs for removal in removals),
         )
 
-    def removes_later_ones(self, publishing: Publishing) -> bool:
-        """Return whether limits may delete messages, too, that others publish meanwhile."""
+    def may_remove_later(self, publishing: Publishing) -> bool:
+        """Return whether limits may also delete messages that others publish meanwhile."""
         if publishing.added_msgs is None:
             return self.drops_messages
         removed_messages = self.removed(publishing)
-        is_full = 0 < self._most_per_subject <= publishing.added_msgs
-        return is_full or removed_messages != Removed()
+        is_full = 0 < self._removing_subject_limit <= publishing.added_msgs
+        return is_full or removed_messages != RemovedMessages()
 
-    def _most(self, limit: str) -> int:
+    def _removing_limit(self, limit: str) -> int:
         """Return the value of a limit that deletes the oldest messages; 0 without one."""
         limit_value = number_at(self.config, limit)
         return limit_value if limit_value > 0 and text_at(self.config, "discard") != "new" else 0
 
     @property
-    def _most_per_subject(self) -> int:
+    def _removing_subject_limit(self) -> int:
         limit_msgs = number_at(self.config, "max_msgs_per_subject")
         is_new = text_at(self.config, "discard") == "new"
         refuses = is_new and is_on(self.config, "discard_new_per_subject")
         return limit_msgs if limit_msgs > 0 and not refuses else 0
 
-    def _over_msgs(self, publishing: Publishing) -> Removed:
-        limit_msgs, stored_msgs = self._most("max_msgs"), number_at(self.state, "messages")
+    def _removed_above_msgs(self, publishing: Publishing) -> RemovedMessages:
+        limit_msgs, stored_msgs = (
+            self._removing_limit("max_msgs"),
+            number_at(self.state, "messages"),
+        )
         if not limit_msgs:
-            return Removed()
-        return _removed(stored_msgs, publishing.added_msgs, limit_msgs)
+            return RemovedMessages()
+        return _count_removed(stored_msgs, publishing.added_msgs, limit_msgs)
 
-    def _over_bytes(self, publishing: Publishing) -> Removed:
+    def _removed_above_bytes(self, publishing: Publishing) -> RemovedMessages:
         """Return all messages if the byte limit may be reached, as their sizes are unknown."""
-        limit_bytes, stored_msgs = self._most("max_bytes"), number_at(self.state, "messages")
+        limit_bytes, stored_msgs = (
+            self._removing_limit("max_bytes"),
+            number_at(self.state, "messages"),
+        )
         if not limit_bytes:
-            return Removed()
+            return RemovedMessages()
         if publishing.added_msgs is None:
-            return Removed(stored_msgs)
+            return RemovedMessages(stored_msgs)
         added_bytes = publishing.stored_bytes
         others_msgs = (
             stored_msgs if number_at(self.state, "bytes") + added_bytes > limit_bytes else 0
         )
-        return Removed(others_msgs, publishing.added_msgs if added_bytes > limit_bytes else 0)
+        return RemovedMessages(
+            others_msgs, publishing.added_msgs if added_bytes > limit_bytes else 0
+        )
 
-    def _over_subjects(self, publishing: Publishing) -> Removed:
-        limit_msgs = self._most_per_subject
+    def _removed_above_subject_limit(self, publishing: Publishing) -> RemovedMessages:
+        limit_msgs = self._removing_subject_limit
         if not limit_msgs:
-            return Removed()
+            return RemovedMessages()
         added_by_subject = publishing.by_subject_msgs
         if added_by_subject is None:
             removals = [
-                _removed(count, publishing.added_msgs, limit_msgs)
+                _count_removed(count, publishing.added_msgs, limit_msgs)
                 for count in self.present_msgs.values()
             ]
             if not self.has_all_subjects:
@@ -122,18 +134,18 @@ class LimitedStream:
                 )
                 added_msgs = publishing.added_msgs
                 removals.append(
-                    Removed(
+                    RemovedMessages(
                         uncounted_msgs if added_msgs is None else min(uncounted_msgs, added_msgs)
                     )
                 )
         else:
-            # One that was not counted may be at the limit.
+            # A subject that was not counted may be at the limit.
             unseen_msgs = 0 if self.has_all_subjects else limit_msgs
             removals = [
-                _removed(self.present_msgs.get(subject, unseen_msgs), added, limit_msgs)
+                _count_removed(self.present_msgs.get(subject, unseen_msgs), added, limit_msgs)
                 for subject, added in added_by_subject.items()
             ]
-        return Removed(
+        return RemovedMessages(
             sum(removal.others_msgs for removal in removals),
             0 if added_by_subject is None else sum(removal.own_msgs for removal in removals),
         )
@@ -145,9 +157,9 @@ def making_room_text(
     added_msgs: int | None,
     added_bytes: int = 0,
 ) -> str | None:
-    """Return how many messages of a stream its limits remove for new ones; None if none.
+    """Return a clause about messages that a stream's limits remove for new ones; None if none.
 
-    Those of the subjects that are published to are not counted. `added_msgs` of None is unknown.
+    Messages above the limit per subject are not counted. `added_msgs` None: unknown.
     """
     publishing = Publishing(added_msgs, added_bytes, {})
     removed_msgs = LimitedStream(config, state).removed(publishing).others_msgs
@@ -158,20 +170,20 @@ def making_room_text(
 
 
 CONTROL_HEADERS = ("nats-rollup", "nats-schedule", "nats-trace-")
-"""Beginnings of the headers, in small letters, with which a message removes those before it, or
-makes the server publish others.
+"""Prefixes, in lower case, of headers by which a message removes earlier ones, or makes the
+server publish others.
 """
 ONE_WRITE_HEADERS = (
     *CONTROL_HEADERS, "nats-expected-", "nats-msg-size", "nats-batch-", "nats-stream-source",
 )  # fmt: skip
-"""Beginnings of the headers that were meant for the write that stored a message, or its server."""
+"""Prefixes, in lower case, of headers that are valid only for one publish or one server."""
 
 
 def rolled_up_filters(subject: str, headers: Iterable[tuple[str, str]]) -> list[str]:
-    """Return filters of the messages that one with these headers removes from its stream.
+    """Return filters of the messages that a message with these headers removes from its stream.
 
-    Beside a roll-up, a schedule replaces what its subject has, and may do so to its target, or
-    end another schedule.
+    A roll-up removes messages, and so does a schedule: of its subject, its target, or another
+    schedule.
     """
     texts: dict[str, list[str]] = {}
     for name, text in headers:
@@ -195,7 +207,7 @@ def destinations_of(headers: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def stored_filters(config: Mapping[str, object], filters: Iterable[str]) -> list[str]:
-    """Return filters of what a stream stores messages under that are sent to other filters."""
+    """Return the filters under which a stream stores the messages published to `filters`."""
     source = text_at(config, "subject_transform.src")
     destination = text_at(config, "subject_transform.dest")
     return list(
@@ -205,28 +217,27 @@ def stored_filters(config: Mapping[str, object], filters: Iterable[str]) -> list
     )
 
 
-CONSUMED = ("interest", "workqueue")
-"""Retentions with which acks of consumers delete messages."""
+ACK_RETENTIONS = ("interest", "workqueue")
+"""Retentions with which acks delete messages."""
 
 
 def max_age_s(config: Mapping[str, object]) -> float:
-    """Return the max age of a stream in seconds; 0 for none."""
+    """Return the max age of a stream in seconds; 0 if unlimited."""
     return number_at(config, "max_age") / 1e9
 
 
 def removal_reason(
     config: Mapping[str, object], state: Mapping[str, object], age_s: float = math.inf
 ) -> str | None:
-    """Return what may have deleted new messages of a stream; None if only its consumers may have.
+    """Return the possible causes of the deletion of new messages; None for only acks.
 
-    Acks delete messages of a work queue, and with interest retention those of all consumers. They
-    begin with the oldest: in a full stream a limit takes the new ones. `state` is that of its
+    With work queue or interest retention, acks delete messages. `state` is that of the stream's
     INFO, `age_s` the age of the oldest of these messages.
     """
     retention, has_consumers = text_at(config, "retention"), bool(state.get("consumer_count"))
     if retention == "interest" and not has_consumers:
         return "interest retention, and it has no consumer"
-    if retention in CONSUMED and has_consumers:
+    if retention in ACK_RETENTIONS and has_consumers:
         size_limits = {key: config.get(key) for key in ("max_msgs", "max_bytes", "discard")}
         reasons = reached_limits(size_limits, state, age_s)
         return f"{', '.join(reasons)}, or acks of its consumers" if reasons else None
@@ -236,9 +247,9 @@ def removal_reason(
 def later_removal_reason(
     config: Mapping[str, object], state: Mapping[str, object], age_s: float = math.inf
 ) -> str:
-    """Return what may have deleted messages of a stream since they were stored."""
+    """Return the possible causes of a later deletion of messages of a stream, as text."""
     reasons = reached_limits(config, state, age_s)
-    if text_at(config, "retention") in CONSUMED:
+    if text_at(config, "retention") in ACK_RETENTIONS:
         has_consumers = number_at(state, "consumer_count") > 0
         reasons.append("acks of its consumers" if has_consumers else "acks of former consumers")
     return " or ".join(filter(None, (", ".join(reasons), "a deletion or purge by somebody")))
@@ -246,11 +257,11 @@ def later_removal_reason(
 
 def removes_by_itself(config: Mapping[str, object]) -> bool:
     """Return whether a stream may delete messages without a request."""
-    return text_at(config, "retention") in CONSUMED or bool(_limits(config))
+    return text_at(config, "retention") in ACK_RETENTIONS or bool(_describe_limits(config))
 
 
-_MAY_HAVE_REMOVED = 0.5
-"""Share of a limit from which it may have removed messages: one of the size of the rest came."""
+_REMOVING_SHARE = 0.5
+"""Share of max bytes above which the limit may have removed messages for a large new one."""
 
 
 def reached_limits(
@@ -259,17 +270,17 @@ def reached_limits(
     """Return the limits that may have removed messages which are not older than `age_s`."""
     return [
         text
-        for key, text in _limits(config).items()
+        for key, text in _describe_limits(config).items()
         if not (key == "max_msgs" and number_at(state, "messages") < number_at(config, key))
         and not (
             key == "max_bytes"
-            and number_at(state, "bytes") < number_at(config, key) * _MAY_HAVE_REMOVED
+            and number_at(state, "bytes") < number_at(config, key) * _REMOVING_SHARE
         )
         and not (key == "max_age" and age_s < max_age_s(config))
     ]
 
 
-def _limits(config: Mapping[str, object]) -> dict[str, str]:
+def _describe_limits(config: Mapping[str, object]) -> dict[str, str]:
     """Return the limits of a stream's messages: field → its name and value."""
     counts = {"max_msgs": "max messages", "max_msgs_per_subject": "max messages per subject"}
     refuses = text_at(config, "discard") == "new"
@@ -281,7 +292,7 @@ def _limits(config: Mapping[str, object]) -> dict[str, str]:
     if number_at(config, "max_bytes") > 0:
         limits["max_bytes"] = f"max bytes {bytes_text(number_at(config, 'max_bytes'))}"
     if refuses:
-        # What refuses new messages removes no old ones for them.
+        # Discard new refuses new messages, and removes no old ones.
         limits.pop("max_msgs", None)
         limits.pop("max_bytes", None)
         if is_on(config, "discard_new_per_subject"):
@@ -295,9 +306,9 @@ def _limits(config: Mapping[str, object]) -> dict[str, str]:
     return limits
 
 
-def _removed(stored_msgs: int, added_msgs: int | None, most_msgs: int) -> Removed:
+def _count_removed(stored_msgs: int, added_msgs: int | None, max_msgs: int) -> RemovedMessages:
     if added_msgs is None:
-        return Removed(stored_msgs)
-    over_msgs = max(stored_msgs + added_msgs - most_msgs, 0)
+        return RemovedMessages(stored_msgs)
+    over_msgs = max(stored_msgs + added_msgs - max_msgs, 0)
     others_msgs = min(stored_msgs, over_msgs)
-    return Removed(others_msgs, over_msgs - others_msgs)
+    return RemovedMessages(others_msgs, over_msgs - others_msgs)

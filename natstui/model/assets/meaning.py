@@ -1,11 +1,11 @@
-"""The meaning of a configuration for people: a sentence, empty fields, typed values, its size."""
+"""Texts that explain a configuration: its behaviour, empty fields, typed values, and its size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELD
-from natstui.model.assets.differences import AssetKind, normal
+from natstui.model.assets.differences import AssetKind, normalize
 from natstui.model.assets.fields import (
     Config,
     Field,
@@ -21,11 +21,11 @@ from natstui.model.assets.text import exact_bytes, format_field, parse_field
 from natstui.units import bytes_text, counted, parse_duration_ns, parse_moment
 
 FILE_MESSAGE_BYTES = 30
-"""Overhead of a message in a file: length, sequence, time, subject length and checksum."""
+"""Overhead of a stored message: length, sequence, time, subject length and checksum."""
 FILE_HEADER_BYTES = 4
 """Additional overhead in a file of a message with headers."""
 MEMORY_MESSAGE_BYTES = 16
-_NOTHING: tuple[object, ...] = (None, "", 0, -1, [], ())
+_EMPTY_VALUES: tuple[object, ...] = (None, "", 0, -1, [], ())
 _UNITS_NS = (
     (86_400_000_000_000, "day"), (3_600_000_000_000, "hour"), (60_000_000_000, "minute"),
     (1_000_000_000, "second"), (1_000_000, "millisecond"), (1_000, "microsecond"),
@@ -34,35 +34,39 @@ _UNITS_NS = (
 
 
 def empty_text(field: Field, completed: Mapping[str, object]) -> str:
-    """Return the value of an empty field, with the configuration as completed by the server."""
+    """Return the effect of an empty field; `completed` is the configuration of the server."""
     value = read_field(completed, field)
-    if field.absent and value in _NOTHING:
+    if field.absent and value in _EMPTY_VALUES:
         return field.absent
     return format_field(field, value)
 
 
 def behaviour_text(kind: AssetKind, stream: str, config: Mapping[str, object]) -> str:
     """Return a sentence about the behaviour of a stream or consumer with a configuration."""
-    completed = normal(kind, config)
-    parts = _stream(completed) if kind == "stream" else _consumer(stream, completed)
+    completed = normalize(kind, config)
+    parts = (
+        _stream_clauses(completed) if kind == "stream" else _consumer_clauses(stream, completed)
+    )
     text = "; ".join(parts)
     return text[0].upper() + text[1:] + "."
 
 
-def _number(field: Field, config: Config) -> str:
-    """Return a limit as people type it; empty for none; counts with thousands separators."""
+def _limit_text(field: Field, config: Config) -> str:
+    """Return a limit as text, a count with thousands separators; empty without a limit."""
     value = read_field(config, field)
     if not isinstance(value, int) or value <= 0:
         return ""
     return f"{value:,}" if field.kind == "count" else format_field(field, value)
 
 
-def _stream(config: Config) -> Iterator[str]:
+def _stream_clauses(config: Config) -> Iterator[str]:
     if is_on(config, "sealed"):
         yield "keeps its messages for ever: nothing can be added or removed"
     else:
-        yield from _arriving(config)
-        yield ", ".join([" ".join(["keeps each message", *_until(config)]), *_room(config)])
+        yield from _origin_clauses(config)
+        yield ", ".join(
+            [" ".join(["keeps each message", *_age_clauses(config)]), *_size_clauses(config)]
+        )
     replicas = number_at(config, "num_replicas")
     storage_text = "in the memory" if text_at(config, "storage") == "memory" else "on disk"
     yield (
@@ -72,13 +76,13 @@ def _stream(config: Config) -> Iterator[str]:
     )
 
 
-def _arriving(config: Config) -> Iterator[str]:
-    origins = [
+def _origin_clauses(config: Config) -> Iterator[str]:
+    mirrors = [
         text_at(upstream, "name")
         for upstream in objects_at({"all": [config.get("mirror")]}, "all")
     ]
-    if origins:
-        yield f"is a copy of {origins[0] or '?'}"
+    if mirrors:
+        yield f"is a copy of {mirrors[0] or '?'}"
         return
     subjects = ", ".join(strings_at(config, "subjects"))
     if subjects:
@@ -90,25 +94,25 @@ def _arriving(config: Config) -> Iterator[str]:
         yield f"copies {sources}"
 
 
-def _until(config: Config) -> Iterator[str]:
-    """Yield the clauses about when a message is deleted, except by size limits."""
-    retention, age = text_at(config, "retention"), _number(STREAM_FIELD["max_age"], config)
+def _age_clauses(config: Config) -> Iterator[str]:
+    """Yield clauses about the time when a message is deleted by acks or max age."""
+    retention, max_age = text_at(config, "retention"), _limit_text(STREAM_FIELD["max_age"], config)
     if retention == "workqueue":
         yield "until one consumer has acknowledged it"
     elif retention == "interest":
         yield "until every consumer whose filter matches has acknowledged it"
-    if age:
-        yield f"for {age}" if retention == "limits" else f"or is {age} old"
-    elif retention == "limits" and not list(_room(config)):
+    if max_age:
+        yield f"for {max_age}" if retention == "limits" else f"or is {max_age} old"
+    elif retention == "limits" and not list(_size_clauses(config)):
         yield "for ever"
 
 
-def _room(config: Config) -> Iterator[str]:
-    """Yield the clauses about size limits, and their effect."""
+def _size_clauses(config: Config) -> Iterator[str]:
+    """Yield clauses about size limits, and their effect."""
     refuses = text_at(config, "discard") == "new"
     count = number_at(config, "max_msgs")
     limits = [counted(f"{count:,}", "message")] if count > 0 else []
-    size = _number(STREAM_FIELD["max_bytes"], config)
+    size = _limit_text(STREAM_FIELD["max_bytes"], config)
     limits += [size] if size else []
     if limits:
         effect_text = "new ones are refused" if refuses else "the oldest are removed"
@@ -124,7 +128,7 @@ def _room(config: Config) -> Iterator[str]:
         )
 
 
-_FROM = {
+_START_TEXTS = {
     "all": "from the first message",
     "new": "from the next message",
     "last": "from the last message",
@@ -132,32 +136,32 @@ _FROM = {
 }
 
 
-def _consumer(stream: str, config: Config) -> Iterator[str]:
+def _consumer_clauses(stream: str, config: Config) -> Iterator[str]:
     filters = ", ".join(strings_at(config, "filter_subjects"))
     subject, group = text_at(config, "deliver_subject"), text_at(config, "deliver_group")
     shared = f", shared by the group {group}" if subject and group else ""
     yield (
-        f"delivers {filters or 'everything'} of {stream} {_begins(config)}, "
+        f"delivers {filters or 'everything'} of {stream} {_start_text(config)}, "
         f"to {subject or 'whoever pulls'}{shared}"
     )
-    yield from _acknowledged(config)
-    inactive = _number(CONSUMER_FIELD["inactive_threshold"], config)
+    yield from _ack_clauses(config)
+    inactive = _limit_text(CONSUMER_FIELD["inactive_threshold"], config)
     if inactive:
-        is_so = "is" if text_at(config, "durable_name") else "is ephemeral:"
-        uses = "subscribes" if subject else "pulls"
-        yield f"{is_so} deleted when no client {uses} for {inactive}"
+        state_text = "is" if text_at(config, "durable_name") else "is ephemeral:"
+        verb = "subscribes" if subject else "pulls"
+        yield f"{state_text} deleted when no client {verb} for {inactive}"
 
 
-def _begins(config: Config) -> str:
+def _start_text(config: Config) -> str:
     policy = text_at(config, "deliver_policy")
     if policy == "by_start_sequence":
         return f"from sequence {number_at(config, 'opt_start_seq'):,} on"
     if policy == "by_start_time":
         return f"from {text_at(config, 'opt_start_time') or '?'} on"
-    return _FROM.get(policy, policy)
+    return _START_TEXTS.get(policy, policy)
 
 
-def _acknowledged(config: Config) -> Iterator[str]:
+def _ack_clauses(config: Config) -> Iterator[str]:
     policy = text_at(config, "ack_policy")
     if policy == "none":
         yield "each once, acknowledged or not"
@@ -176,7 +180,7 @@ def _acknowledged(config: Config) -> Iterator[str]:
             else "until it is acknowledged"
         )
         yield f"each again after {waits_text} without an acknowledgement, {times}"
-    pending = _number(CONSUMER_FIELD["max_ack_pending"], config)
+    pending = _limit_text(CONSUMER_FIELD["max_ack_pending"], config)
     if pending:
         yield f"waits while {pending} {'is' if pending == '1' else 'are'} unacknowledged"
     if policy == "all":
@@ -211,7 +215,7 @@ def size_estimate(config: Mapping[str, object], messages_count: int, payload_byt
         messages_count, payload_bytes, subject_bytes, storage=text_at(config, "storage")
     )
     replicas = max(1, number_at(config, "num_replicas"))
-    place_text = "of memory" if text_at(config, "storage") == "memory" else "on disk"
+    storage_text = "of memory" if text_at(config, "storage") == "memory" else "on disk"
     overhead = replica_bytes - messages_count * payload_bytes
     text = (
         f"{counted(f'{messages_count:,}', 'message')} of {exact_bytes(payload_bytes)} take "
@@ -220,25 +224,25 @@ def size_estimate(config: Mapping[str, object], messages_count: int, payload_byt
     times = (
         f" × {replicas} replicas = {bytes_text(replica_bytes * replicas)}" if replicas > 1 else ""
     )
-    return f"{text}{times} {place_text}; {bytes_text(overhead)} of it is overhead"
+    return f"{text}{times} {storage_text}; {bytes_text(overhead)} of it is overhead"
 
 
 def meaning_of(field: Field, text: str) -> str:
-    """Return the meaning of a text for a field; empty if it is obvious, or invalid."""
+    """Return the meaning of a typed text for a field; empty if obvious or invalid."""
     if field.kind not in ("duration", "durations", "bytes", "count", "time"):
         return ""
     try:
         value = parse_field(field, text)
     except ValueError:
-        return ""  # what is wrong with it is said elsewhere
+        return ""  # the form shows the error
     if isinstance(value, list):
-        return ", ".join(duration_words(duration_ns) for duration_ns in value)
+        return ", ".join(exact_duration_text(duration_ns) for duration_ns in value)
     if isinstance(value, str):
         return "" if value == text.strip() else value
     if not isinstance(value, int) or value <= 0:
         return ""
     if field.kind == "duration":
-        return duration_words(value)
+        return exact_duration_text(value)
     is_plain = text.strip() == str(value)
     if field.kind == "bytes":
         return "" if is_plain and value < 1024 else counted(f"{value:,}", "byte")
@@ -248,7 +252,7 @@ def meaning_of(field: Field, text: str) -> str:
 def duration_meaning(text: str) -> str:
     """Return the meaning of a duration; empty for another text."""
     try:
-        return duration_words(parse_duration_ns(text))
+        return exact_duration_text(parse_duration_ns(text))
     except ValueError:
         return ""
 
@@ -261,7 +265,7 @@ def time_meaning(text: str) -> str:
         return ""
 
 
-def duration_words(duration_ns: int) -> str:
+def exact_duration_text(duration_ns: int) -> str:
     """Return the exact duration as text: `1 day 3 hours`."""
     parts = []
     for size_ns, noun in _UNITS_NS:

@@ -110,7 +110,7 @@ CONSUMER_KEYS = (
 )  # fmt: skip
 
 
-_BY_KEY = {one.key: one for one in (*STREAM_KEYS, *CONSUMER_KEYS)}
+_BY_KEY = {key.key: key for key in (*STREAM_KEYS, *CONSUMER_KEYS)}
 
 
 def parse_threshold(key: MonitorKey, text: str) -> int:
@@ -119,9 +119,9 @@ def parse_threshold(key: MonitorKey, text: str) -> int:
     Raises ValueError with a sentence.
     """
     try:
-        return _READ[key.kind](text)
+        return _PARSERS[key.kind](text)
     except ValueError:
-        raise ValueError(f"{key.key}={text!r} is no {_WHAT[key.kind]}") from None
+        raise ValueError(f"{key.key}={text!r} is no {_KIND_NAMES[key.kind]}") from None
 
 
 def check_threshold(key: str, text: str) -> str:
@@ -140,14 +140,14 @@ def thresholds_of(metadata: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in metadata.items() if key.startswith(PREFIX)}
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
     # As the NATS CLI reads it: digits and nothing around them.
     if not (text.isascii() and text.isdigit()) or int(text) >= 2**64:
         raise ValueError
     return int(text)
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
     digits = text[1:] if text[:1] in ("+", "-") else text
     value = int(text) if digits.isascii() and digits.isdigit() else 2**63
     if not -(2**63) <= value < 2**63:
@@ -155,7 +155,7 @@ def _whole(text: str) -> int:
     return value
 
 
-def _switch(text: str) -> int:
+def _parse_switch(text: str) -> int:
     if text in ("1", "t", "T", "true", "TRUE", "True"):
         return 1
     if text in ("0", "f", "F", "false", "FALSE", "False"):
@@ -163,13 +163,13 @@ def _switch(text: str) -> int:
     raise ValueError
 
 
-_READ: dict[KeyKind, Callable[[str], int]] = {
-    "count": _count,
-    "whole": _whole,
+_PARSERS: dict[KeyKind, Callable[[str], int]] = {
+    "count": _parse_count,
+    "whole": _parse_integer,
     "duration": parse_duration_ns,
-    "switch": _switch,
+    "switch": _parse_switch,
 }
-_WHAT: dict[KeyKind, str] = {
+_KIND_NAMES: dict[KeyKind, str] = {
     "count": "whole number without a sign",
     "whole": "whole number",
     "duration": "duration such as 90s or 1d",

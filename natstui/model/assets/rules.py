@@ -26,16 +26,16 @@ _BAD_NAME = re.compile(r"[.*>/\\\s\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem that the server would refuse, with a text for people."""
+    """A reason why the server would refuse a configuration, with a text for people."""
 
     path: str
-    """The field it is about, as in the field table."""
+    """The path of the field, as in the field table."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class OtherStream:
-    """Another stream of the account: its name and subjects must not be used again."""
+    """Another stream of the account, whose name and subjects are in use."""
 
     name: str
     subjects: tuple[str, ...]
@@ -53,7 +53,7 @@ class NamesInUse:
     """Name of a consumer of the stream → its filters; an empty tuple matches everything."""
     templates: tuple[Template, ...] = ()
     streams_known: bool = False
-    """Whether the account's streams are known, so that others do not exist."""
+    """Whether `streams` has all streams of the account."""
 
 
 def name_problems(path: str, name: str, noun: str) -> Iterator[Problem]:
@@ -72,7 +72,7 @@ def name_problems(path: str, name: str, noun: str) -> Iterator[Problem]:
 def common_problems(
     config: Mapping[str, object], fields: Sequence[Field], api_level: int | None
 ) -> Iterator[Problem]:
-    """Yield the problems of description, metadata, replicas, choices, and too new options."""
+    """Yield the problems of description, metadata, replicas, values, and too new options."""
     if len(text_at(config, "description").encode()) > MAX_DESCRIPTION_BYTES:
         yield Problem(
             "description", f"the description is longer than {MAX_DESCRIPTION_BYTES} bytes"
@@ -105,35 +105,35 @@ def _value_problems(field: Field, value: object) -> Iterator[Problem]:
         yield Problem(field.path, f"{field.label} must be a whole number, not {value!r}")
 
 
-def without_newer(config: Config, fields: Sequence[Field], api_level: int | None) -> Config:
-    """Return the configuration without fields at their default that a server of a level lacks.
+def drop_newer_fields(config: Config, fields: Sequence[Field], api_level: int | None) -> Config:
+    """Return the configuration without unset fields that the server of `api_level` lacks.
 
-    Servers since 2.12 refuse a field that they do not know, whatever its value.
+    Servers since 2.12 refuse any unknown field, whatever its value.
     """
     for option in fields:
         if api_level is None or option.api_level_count <= api_level:
             continue
         value = read(config, option.path)
-        if value is not None and _is_left_open(option, value):
+        if value is not None and _is_unset(option, value):
             config = with_value_at(config, option.path, None)
     return config
 
 
-def _is_left_open(field: Field, value: object) -> bool:
+def _is_unset(field: Field, value: object) -> bool:
     return value in (None, field.default, [], "")
 
 
 def _level_problems(field: Field, value: object, api_level: int) -> Iterator[Problem]:
-    if _is_left_open(field, value):
+    if _is_unset(field, value):
         return
     if field.api_level_count > api_level:
-        yield Problem(field.path, newer_server(field))
+        yield Problem(field.path, newer_server_text(field))
     for choice, level in field.choice_levels_count:
         if value == choice and level > api_level:
             text = f"{field.label} {choice} needs server {SERVER_OF_LEVEL[level]} or newer"
             yield Problem(field.path, text)
 
 
-def newer_server(field: Field) -> str:
-    """Return the sentence for an option that is too new for the connected server."""
+def newer_server_text(field: Field) -> str:
+    """Return the sentence that an option needs a newer server."""
     return f"{field.label} needs server {SERVER_OF_LEVEL[field.api_level_count]} or newer"

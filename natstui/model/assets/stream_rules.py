@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from natstui.model.assets.defaults import normal_stream
+from natstui.model.assets.defaults import normalize_stream
 from natstui.model.assets.fields import (
     Config,
     is_on,
@@ -43,16 +43,16 @@ def upstream_problems(config: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem("mirror_direct", "mirror direct works only for mirrors")
     for source in sources:
         yield from _upstream_problems("sources", source, text_at(config, "name"))
-    keys = [_identity(source) for source in sources]
+    keys = [_source_identity(source) for source in sources]
     if len(set(keys)) < len(keys):
         yield Problem("sources", "the same source with the same filters is listed twice")
 
 
-def _identity(source: Config) -> tuple[str, ...]:
+def _source_identity(source: Config) -> tuple[str, ...]:
     transforms = objects_at(source, "subject_transforms")
     maps = [f"{text_at(item, 'src')}:{text_at(item, 'dest')}" for item in transforms]
-    wide = text_at(source, "filter_subject") or ("" if maps else ">")
-    return text_at(source, "name"), text_at(source, "external.api"), wide, *maps
+    filter_subject = text_at(source, "filter_subject") or ("" if maps else ">")
+    return text_at(source, "name"), text_at(source, "external.api"), filter_subject, *maps
 
 
 def _mirror_problems(config: Mapping[str, object]) -> Iterator[Problem]:
@@ -103,9 +103,10 @@ def _filter_problems(path: str, source: Config) -> Iterator[Problem]:
         yield Problem(path, f"{path}: the filters {pair[0]!r} and {pair[1]!r} overlap")
 
 
-_S = 1_000_000_000
-_SHORTEST_NS = 100_000_000
-_LARGEST_MSG_BYTES = 2**31 - 1
+_MIN_MARKER_TTL_NS = 1_000_000_000
+_MIN_AGE_OR_WINDOW_NS = 100_000_000
+"""Minimum of the maximum age and of the duplicate window, if they are set."""
+_MAX_MSG_BYTES = 2**31 - 1
 
 
 def stream_problems(
@@ -119,9 +120,9 @@ def stream_problems(
     `api_level` is that of the connected server; None: options of newer servers are no problem.
     `config_before` is the configuration before an edit, which the server has accepted.
     """
-    problems = _problems(config, api_level)
+    problems = _find_problems(config, api_level)
     if config_before is not None:
-        accepted = _problems(config_before, api_level)
+        accepted = _find_problems(config_before, api_level)
         return tuple(problem for problem in problems if problem not in accepted)
     if is_on(config, "sealed"):
         problems.append(
@@ -130,24 +131,31 @@ def stream_problems(
     return tuple(problems)
 
 
-def _problems(config: Mapping[str, object], api_level: int | None) -> list[Problem]:
+def _find_problems(config: Mapping[str, object], api_level: int | None) -> list[Problem]:
     problems = list(name_problems("name", text_at(config, "name"), "stream"))
-    for rule in (_subjects, _limits, _duplicates, _discard, _ages, upstream_problems):
+    for rule in (
+        _check_subjects,
+        _check_limits,
+        _check_duplicate_window,
+        _check_discard,
+        _check_ages,
+        upstream_problems,
+    ):
         problems += rule(config)
-    for rule in (_counters, _schedules, _storage, _rewriting):
+    for rule in (_check_counters, _check_schedules, _check_storage, _check_transforms):
         problems += rule(config)
     problems += common_problems(config, STREAM_FIELDS, api_level)
     return problems
 
 
-def _subjects(config: Mapping[str, object]) -> Iterator[Problem]:
+def _check_subjects(config: Mapping[str, object]) -> Iterator[Problem]:
     subjects = strings_at(config, "subjects")
     for subject in subjects:
         if not is_subject(subject):
             yield Problem("subjects", f"Subjects: {subject!r} is not a valid subject")
         elif not is_on(config, "no_ack") and subject == ">":
             yield Problem("subjects", "to store every subject (>), switch acknowledgements off")
-        elif not is_on(config, "no_ack") and _of_the_system(subject):
+        elif not is_on(config, "no_ack") and _matches_server_requests(subject):
             text = (
                 f"{subject!r} matches requests to the server: switch acknowledgements off to "
                 "store them"
@@ -158,39 +166,39 @@ def _subjects(config: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem("subjects", f"the subjects {pair[0]!r} and {pair[1]!r} overlap")
 
 
-def _of_the_system(subject: str) -> bool:
-    """Return whether a filter matches requests to the server; its advisories are allowed."""
+def _matches_server_requests(subject: str) -> bool:
+    """Return whether a filter matches requests to the server, not only its advisories."""
     if subject.startswith(("$JS.EVENT.", "$SYS.ACCOUNT.")):
         return False
     return overlap(subject, "$JS.>") or overlap(subject, "$JSC.>") or overlap(subject, "$SYS.>")
 
 
-def _limits(config: Mapping[str, object]) -> Iterator[Problem]:
-    if number_at(config, "max_msg_size") > _LARGEST_MSG_BYTES:
+def _check_limits(config: Mapping[str, object]) -> Iterator[Problem]:
+    if number_at(config, "max_msg_size") > _MAX_MSG_BYTES:
         yield Problem("max_msg_size", "maximum message size is above 2 GiB")
     if number_at(config, "first_seq") < 0:
         yield Problem("first_seq", "the first sequence is negative")
 
 
-def _duplicates(config: Mapping[str, object]) -> Iterator[Problem]:
+def _check_duplicate_window(config: Mapping[str, object]) -> Iterator[Problem]:
     window_ns, age_ns = number_at(config, "duplicate_window"), number_at(config, "max_age")
     if window_ns < 0:
         yield Problem("duplicate_window", "the duplicate window is negative")
-    elif 0 < window_ns < _SHORTEST_NS:
+    elif 0 < window_ns < _MIN_AGE_OR_WINDOW_NS:
         yield Problem("duplicate_window", "the duplicate window is shorter than 100ms")
     elif 0 < age_ns < window_ns:
         text = "the duplicate window is longer than the maximum age"
         yield Problem("duplicate_window", text)
 
 
-def _ages(config: Mapping[str, object]) -> Iterator[Problem]:
+def _check_ages(config: Mapping[str, object]) -> Iterator[Problem]:
     age_ns = number_at(config, "max_age")
     if age_ns < 0:
         yield Problem("max_age", "the maximum age is negative")
-    elif 0 < age_ns < _SHORTEST_NS:
+    elif 0 < age_ns < _MIN_AGE_OR_WINDOW_NS:
         yield Problem("max_age", "the maximum age is shorter than 100ms")
     marker_ns = number_at(config, "subject_delete_marker_ttl")
-    if marker_ns < 0 or 0 < marker_ns < _S:
+    if marker_ns < 0 or 0 < marker_ns < _MIN_MARKER_TTL_NS:
         yield Problem("subject_delete_marker_ttl", "the time of delete markers is shorter than 1s")
     if marker_ns > 0 and read(config, "mirror"):
         yield Problem(
@@ -198,7 +206,7 @@ def _ages(config: Mapping[str, object]) -> Iterator[Problem]:
         )
 
 
-def _discard(config: Mapping[str, object]) -> Iterator[Problem]:
+def _check_discard(config: Mapping[str, object]) -> Iterator[Problem]:
     if is_on(config, "discard_new_per_subject"):
         path = "discard_new_per_subject"
         if text_at(config, "discard") != "new":
@@ -212,7 +220,7 @@ def _discard(config: Mapping[str, object]) -> Iterator[Problem]:
         )
 
 
-def _counters(config: Mapping[str, object]) -> Iterator[Problem]:
+def _check_counters(config: Mapping[str, object]) -> Iterator[Problem]:
     if not is_on(config, "allow_msg_counter"):
         return
     path = "allow_msg_counter"
@@ -226,7 +234,7 @@ def _counters(config: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem(path, "a stream of counters cannot have schedules")
 
 
-def _schedules(config: Mapping[str, object]) -> Iterator[Problem]:
+def _check_schedules(config: Mapping[str, object]) -> Iterator[Problem]:
     if not is_on(config, "allow_msg_schedules"):
         return
     if text_at(config, "discard") == "new":
@@ -235,7 +243,7 @@ def _schedules(config: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem("allow_msg_schedules", "a stream with sources cannot schedule messages")
 
 
-def _storage(config: Mapping[str, object]) -> Iterator[Problem]:
+def _check_storage(config: Mapping[str, object]) -> Iterator[Problem]:
     if text_at(config, "persist_mode") == "async":
         if text_at(config, "storage") == "memory":
             yield Problem("persist_mode", "async persist mode needs file storage")
@@ -247,7 +255,7 @@ def _storage(config: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem("placement", "a stream cannot have a preferred server")
 
 
-def _rewriting(config: Mapping[str, object]) -> Iterator[Problem]:
+def _check_transforms(config: Mapping[str, object]) -> Iterator[Problem]:
     for name, option_text in (("subject_transform", "transform"), ("republish", "republish")):
         source, target = text_at(config, f"{name}.src"), text_at(config, f"{name}.dest")
         if read(config, name) and not target:
@@ -265,22 +273,22 @@ def _rewriting(config: Mapping[str, object]) -> Iterator[Problem]:
 def stream_warnings(
     config: Mapping[str, object], in_use: NamesInUse, consumer_filters: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return what is risky in a valid configuration, a sentence each.
+    """Return the warnings about a valid configuration, a sentence each.
 
     `in_use` are the other streams and consumers, `consumer_filters` the filters of its own
     consumers.
     """
-    normal_config = normal_stream(config)
+    normal_config = normalize_stream(config)
     return (
-        *_overlaps(normal_config, in_use),
-        *_missing(normal_config, in_use),
-        *_losses(normal_config, in_use),
-        *_stream_warnings_limits(normal_config),
-        *_lost_consumers(normal_config, consumer_filters),
+        *_warn_of_overlaps(normal_config, in_use),
+        *_warn_of_missing_origins(normal_config, in_use),
+        *_warn_of_losses(normal_config, in_use),
+        *_warn_of_limits(normal_config),
+        *_warn_of_unmatched_filters(normal_config, consumer_filters),
     )
 
 
-def _overlaps(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
+def _warn_of_overlaps(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
     for other_stream in in_use.streams:
         if other_stream.name == text_at(config, "name"):
             continue
@@ -293,19 +301,19 @@ def _overlaps(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]
                     )
 
 
-def _missing(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
+def _warn_of_missing_origins(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
     mirror = read(config, "mirror")
     upstreams = [("mirrors", mirror)] if isinstance(mirror, Mapping) else []
     upstreams += [("copies from", source) for source in objects_at(config, "sources")]
     names = {stream.name for stream in in_use.streams}
     for verb, source in upstreams:
         name = text_at(source, "name")
-        # What lies in another account or domain is not in this list.
+        # Streams of other accounts and domains are not in this list.
         if in_use.streams_known and not source.get("external") and name not in names:
             yield f"this stream {verb} {name}, which does not exist: it stays empty until then"
 
 
-def _losses(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
+def _warn_of_losses(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
     replicas = number_at(config, "num_replicas")
     if in_use.servers_count is not None and replicas > in_use.servers_count:
         servers = counted(in_use.servers_count, "server")
@@ -324,14 +332,14 @@ def _losses(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
         yield "no acknowledgements: publishers do not notice when a message is refused"
 
 
-def _stream_warnings_limits(config: Mapping[str, object]) -> Iterator[str]:
-    bounded = any(
+def _warn_of_limits(config: Mapping[str, object]) -> Iterator[str]:
+    has_limit = any(
         number_at(config, path) > 0 for path in ("max_msgs", "max_bytes", "max_msgs_per_subject")
     )
-    if text_at(config, "discard") == "new" and not bounded:
+    if text_at(config, "discard") == "new" and not has_limit:
         yield "discard new has no effect without a limit of messages or bytes"
-    ages = number_at(config, "max_age") > 0
-    if text_at(config, "retention") == "limits" and not bounded and not ages:
+    has_max_age = number_at(config, "max_age") > 0
+    if text_at(config, "retention") == "limits" and not has_limit and not has_max_age:
         yield "no limit at all: the stream grows until the disk or the account is full"
     if text_at(config, "retention") == "interest":
         yield "interest retention: messages published while there is no consumer are not kept"
@@ -339,7 +347,9 @@ def _stream_warnings_limits(config: Mapping[str, object]) -> Iterator[str]:
         yield "compression has no effect on memory storage"
 
 
-def _lost_consumers(config: Mapping[str, object], filters: Sequence[str]) -> Iterator[str]:
+def _warn_of_unmatched_filters(
+    config: Mapping[str, object], filters: Sequence[str]
+) -> Iterator[str]:
     subjects = strings_at(config, "subjects")
     if read(config, "mirror") or read(config, "sources") or read(config, "subject_transform"):
         return

@@ -10,14 +10,14 @@ _SPACE = re.compile(r"\s", re.ASCII)
 
 
 def is_subject(text: str) -> bool:
-    """Return whether `text` is a subject or a filter: tokens, `*` alone in one, `>` only last."""
+    """Return whether `text` is a valid subject or filter, without any white space."""
     return is_stored_subject(text) and not any(letter.isspace() for letter in text)
 
 
 def is_stored_subject(text: str) -> bool:
-    """Return whether servers accept `text` as a subject or filter: ASCII white space ends one.
+    """Return whether servers accept `text` as a subject or filter: without ASCII white space.
 
-    `is_subject` refuses a no-break space as a typing error, but other clients have stored it.
+    `is_subject` also refuses other white space, which may be in stored subjects.
     """
     tokens = text.split(".")
     return _SPACE.search(text) is None and all(tokens) and ">" not in tokens[:-1]
@@ -58,9 +58,9 @@ def is_stream_name(text: str) -> bool:
 
 
 def is_flow_control(subject: str, stream: str, consumer: str) -> bool:
-    """Return whether an empty message to `subject` only continues the delivery of this consumer.
+    """Return whether `subject` is a reply subject of the flow control of this consumer.
 
-    Anybody who can publish to the deliver subject can request a reply to any subject.
+    Other reply subjects must not be used: any publisher to the deliver subject can set one.
     """
     tokens = subject.split(".")
     return tokens[:-1] == ["$JS", "FC", stream, consumer] and is_literal(subject)
@@ -94,7 +94,7 @@ def contains(wide: str, narrow: str) -> bool:
 
 
 def first_overlap(subjects: Sequence[str]) -> tuple[str, str] | None:
-    """Return the first two entries that overlap each other."""
+    """Return the first two subjects that overlap; None if none do."""
     for index, subject in enumerate(subjects):
         for later_subject in subjects[index + 1 :]:
             if overlap(subject, later_subject):
@@ -149,7 +149,7 @@ def _shape_problem(source: str, destination: str) -> str | None:
 
 
 def map_subject(subject: str, source: str, destination: str) -> str | None:
-    """Return the mapped subject; None if it does not match `source`.
+    """Return the subject mapped to `destination`; None if it does not match `source`.
 
     The destination names wildcards as `$1` or `{{wildcard(1)}}`, and may end with `>` as the
     source does. Raises ValueError for the other functions of a server.
@@ -178,10 +178,10 @@ _ONE_TOKEN = {"wildcard", "partition", "random"}
 
 
 def stored_filter(subject: str, source: str, destination: str) -> str:
-    """Return a filter that matches what a stream stores messages to `subject` under.
+    """Return a filter for the subjects under which a stream stores messages to `subject`.
 
-    `source` and `destination` are those of its subject transform. A subject that its source does
-    not match is stored as it is.
+    `source` and `destination` are those of the stream's subject transform. A subject that the
+    source does not match stays unchanged.
     """
     if not destination or not overlap(source or ">", subject):
         return subject
@@ -190,9 +190,11 @@ def stored_filter(subject: str, source: str, destination: str) -> str:
     with suppress(ValueError):
         if is_literal(subject):
             return map_subject(subject, source or ">", destination) or subject
-    wild = _FUNCTION.sub(lambda match: "*" if match[1].lower() in _ONE_TOKEN else ">", destination)
+    pattern = _FUNCTION.sub(
+        lambda match: "*" if match[1].lower() in _ONE_TOKEN else ">", destination
+    )
     tokens: list[str] = []
-    for token in re.sub(r"\$\d+", "*", wild).split("."):
+    for token in re.sub(r"\$\d+", "*", pattern).split("."):
         tokens.append(">" if ">" in token else "*" if "*" in token else token)
         if tokens[-1] == ">":
             break

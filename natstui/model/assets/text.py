@@ -1,4 +1,4 @@
-"""Lossless conversion of typed texts to values of the configuration and back, by kind of field."""
+"""Conversion of typed texts to values of a configuration and back, by kind of field."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ _SOURCE_KEYS = {
     "consumer": "consumer.name",
     "consumer-deliver": "consumer.deliver_subject",
 }
-_WORD = re.compile(r"time=\S+ ago(?!\S)|\S+")
-"""Pattern of a word in the line of a source; a time ago has two words."""
+_OPTION = re.compile(r"time=\S+ ago(?!\S)|\S+")
+"""Pattern of the name or an option in the line of a source; `time=1h ago` has a space."""
 
 
-def source_of(text: str) -> Config:
-    """Return the mirror or source that a line describes; raises ValueError with a sentence."""
+def parse_source(text: str) -> Config:
+    """Return the mirror or source in a line or JSON; raises ValueError with a sentence."""
     if text.lstrip().startswith("{"):
-        return _of_json(text)
-    name, *option_texts = _WORD.findall(text)
+        return _parse_source_json(text)
+    name, *option_texts = _OPTION.findall(text)
     source: Config = {"name": name}
     maps: list[Config] = []
-    for word in option_texts:
-        key, equals_sign, value = word.partition("=")
+    for option_text in option_texts:
+        key, equals_sign, value = option_text.partition("=")
         if key == "map" and ":" in value:
             maps.append(dict(zip(("src", "dest"), value.split(":", 1), strict=True)))
         elif equals_sign and value and key in _SOURCE_KEYS:
@@ -55,56 +55,59 @@ def source_of(text: str) -> Config:
         else:
             keys_text = ", ".join([*_SOURCE_KEYS, "map"])
             raise ValueError(
-                f"{word!r} is not a known option: write key=value, with a key of {keys_text}"
+                f"{option_text!r} is not a known option: write key=value, with a key of "
+                f"{keys_text}"
             )
     return {**source, "subject_transforms": maps} if maps else source
 
 
-def sources_of(text: str) -> list[Config]:
+def parse_sources(text: str) -> list[Config]:
     """Return the sources in a line, separated by `;`, or in a JSON list.
 
     Raises ValueError with a sentence.
     """
     if text.lstrip().startswith(("{", "[")):
-        decoded = _json(text)
-        return [_checked(item) for item in (decoded if isinstance(decoded, list) else [decoded])]
-    return [source_of(part) for part in text.split(";") if part.strip()]
+        decoded = _parse_json(text)
+        return [
+            _check_source(item) for item in (decoded if isinstance(decoded, list) else [decoded])
+        ]
+    return [parse_source(part) for part in text.split(";") if part.strip()]
 
 
-def _of_json(text: str) -> Config:
-    return _checked(_json(text))
+def _parse_source_json(text: str) -> Config:
+    return _check_source(_parse_json(text))
 
 
-def _json(text: str) -> object:
+def _parse_json(text: str) -> object:
     try:
         return parse_json(text)
     except ValueError as error:
         raise ValueError(f"this is not valid JSON: {error}") from error
 
 
-def _checked(item: object) -> Config:
+def _check_source(item: object) -> Config:
     if not isinstance(item, dict) or not text_at(item, "name"):
         raise ValueError('an object needs the name of a stream, as {"name": "ORDERS"}')
     return item
 
 
-def source_text(source: Config) -> str:
-    """Return the text of a source for `source_of`: JSON if a line cannot express it."""
-    line = _line(source)
-    if not text_at(source, "name") or source_of(line) != source:
+def format_source(source: Config) -> str:
+    """Return the text from which `parse_source` returns a source: a line, else JSON."""
+    line = _format_line(source)
+    if not text_at(source, "name") or parse_source(line) != source:
         return json.dumps(source, ensure_ascii=False)
     return line
 
 
-def sources_text(sources: tuple[Config, ...]) -> str:
-    """Return the text of sources for `sources_of`."""
-    texts = [source_text(source) for source in sources]
+def format_sources(sources: tuple[Config, ...]) -> str:
+    """Return the text from which `parse_sources` returns the sources."""
+    texts = [format_source(source) for source in sources]
     if any(text.startswith("{") or ";" in text for text in texts):
         return json.dumps(sources, ensure_ascii=False)
     return "; ".join(texts)
 
 
-def _line(source: Config) -> str:
+def _format_line(source: Config) -> str:
     parts = [text_at(source, "name")]
     for key, path in _SOURCE_KEYS.items():
         value = number_at(source, path) if key == "seq" else text_at(source, path)
@@ -144,13 +147,12 @@ def exact_bytes(size_bytes: int) -> str:
 UNLIMITED = "unlimited"
 """Text of a missing limit."""
 _UNLIMITED = {"-1", UNLIMITED, "none"}
-SWITCHED = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+SWITCH_VALUES = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 """Text of a switch → its value."""
 
 
 def parse_field(field: Field, text: str) -> object:
-    """Return the value of a typed text for a field, in the unit of the server; None if it is
-    empty.
+    """Return the value of a typed text for a field, in the unit of the server; None if empty.
 
     Raises ValueError with a sentence.
     """
@@ -169,9 +171,7 @@ def parse_repeated(field: Field, texts: Sequence[str]) -> object:
         return None
     if field.kind == "metadata":
         return {
-            key: item
-            for text in non_empty_texts
-            for key, item in _pairs_of_flag(field, text).items()
+            key: item for text in non_empty_texts for key, item in _parse_pair(field, text).items()
         }
     if field.kind in _LISTS:
         return [item for text in non_empty_texts for item in _items(parse_field(field, text))]
@@ -185,9 +185,9 @@ def _items(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else []
 
 
-def _pairs_of_flag(field: Field, text: str) -> dict[str, str]:
+def _parse_pair(field: Field, text: str) -> dict[str, str]:
     if text.lstrip().startswith("{"):
-        return _metadata(field, text)
+        return _parse_metadata(field, text)
     key, equals_sign, value = text.partition("=")
     if not equals_sign or not key.strip():
         raise ValueError(f"{field.label}: write {text.strip()!r} as key=value")
@@ -197,39 +197,36 @@ def _pairs_of_flag(field: Field, text: str) -> dict[str, str]:
             f"{field.label}: the NATS CLI ends a key at its colon: write {key.strip()!r} as JSON, "
             f"{json_text}"
         )
-    return _own(field, {key.strip(): value})
+    return _check_not_reserved(field, {key.strip(): value})
 
 
 def format_field(field: Field, value: object) -> str:
-    """Return the text of a value, of which `parsed` returns the value again.
-
-    Metadata that the server writes about itself is not included, as it cannot be changed.
-    """
+    """Return the text from which `parse_field` returns a value, except metadata of the server."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if field.kind in ("count", "bytes", "duration") and isinstance(value, int):
-        return _number_text(field, value)
+        return _format_number(field, value)
     if field.kind == "durations" and isinstance(value, (list, tuple)):
         return ", ".join(exact_duration(int(item)) for item in value)
     if field.kind == "sources":
-        return sources_text(objects_at({"value": value}, "value"))
+        return format_sources(objects_at({"value": value}, "value"))
     if field.kind == "source" and isinstance(value, Mapping):
-        return source_text(dict(value))
+        return format_source(dict(value))
     if isinstance(value, Mapping):
         users_metadata = {
             str(key): str(v) for key, v in value.items() if not _is_reserved(str(key))
         }
         return ", ".join(
-            f"{_quoted(key, _IN_KEYS)}={_quoted(v, ',')}" for key, v in users_metadata.items()
+            f"{_quote(key, _IN_KEYS)}={_quote(v, ',')}" for key, v in users_metadata.items()
         )
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value))
     return str(value)
 
 
-def _number_text(field: Field, value: int) -> str:
+def _format_number(field: Field, value: int) -> str:
     if value < 0 or (value == 0 and field.default == 0 and field.path == "max_age"):
         return UNLIMITED
     if field.kind == "duration":
@@ -237,40 +234,40 @@ def _number_text(field: Field, value: int) -> str:
     return exact_bytes(value) if field.kind == "bytes" else str(value)
 
 
-def _text(_field: Field, text: str) -> object:
+def _parse_text(_field: Field, text: str) -> object:
     return text
 
 
-def _subject(field: Field, text: str) -> object:
+def _parse_subject(field: Field, text: str) -> object:
     if not is_subject(text):
         raise ValueError(f"{field.label}: {text!r} is not a valid subject")
     return text
 
 
-def _words(field: Field, text: str) -> object:
-    words = [word for word in re.split(r"[,\s]+", text) if word]
+def _parse_list(field: Field, text: str) -> object:
+    items = [item for item in re.split(r"[,\s]+", text) if item]
     invalid_subject = next(
-        (w for w in words if field.kind == "subjects" and not is_subject(w)), None
+        (item for item in items if field.kind == "subjects" and not is_subject(item)), None
     )
     if invalid_subject is not None:
         raise ValueError(f"{field.label}: {invalid_subject!r} is not a valid subject")
-    return words
+    return items
 
 
-def _choice(field: Field, text: str) -> object:
+def _parse_choice(field: Field, text: str) -> object:
     text = dict(field.spellings).get(text, text)
     if text not in field.choices:
         raise ValueError(f"{field.label} must be one of {', '.join(field.choices)}, not {text!r}")
     return text
 
 
-def _switch(field: Field, text: str) -> object:
-    if text.lower() not in SWITCHED:
+def _parse_switch(field: Field, text: str) -> object:
+    if text.lower() not in SWITCH_VALUES:
         raise ValueError(f"{field.label} must be yes or no, not {text!r}")
-    return SWITCHED[text.lower()]
+    return SWITCH_VALUES[text.lower()]
 
 
-def _number(field: Field, text: str) -> object:
+def _parse_number(field: Field, text: str) -> object:
     if text.lower() in _UNLIMITED:
         return 0 if field.default == 0 else -1
     parse: Callable[[str], int] = {
@@ -284,18 +281,18 @@ def _number(field: Field, text: str) -> object:
         raise ValueError(f"{field.label}: {error}") from error
 
 
-def _durations(field: Field, text: str) -> object:
-    return [_number_of(field, part) for part in re.split(r"[,\s]+", text) if part]
+def _parse_durations(field: Field, text: str) -> object:
+    return [_parse_duration(field, part) for part in re.split(r"[,\s]+", text) if part]
 
 
-def _number_of(field: Field, text: str) -> int:
+def _parse_duration(field: Field, text: str) -> int:
     try:
         return parse_duration_ns(text)
     except ValueError as error:
         raise ValueError(f"{field.label}: {error}") from error
 
 
-def _time(field: Field, text: str) -> object:
+def _parse_time(field: Field, text: str) -> object:
     try:
         moment = parse_moment(text)
     except ValueError as error:
@@ -306,22 +303,22 @@ def _time(field: Field, text: str) -> object:
 
 
 _IN_KEYS = ',="{'
-"""Characters for which a key is quoted; a value is quoted only for a comma."""
+"""Characters for which a metadata key is quoted; a value is quoted only for a comma."""
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _PAIR = re.compile(
     rf"\s*({_QUOTED}(?=\s*=)|[^=,\"]*)\s*=\s*({_QUOTED}(?=\s*(?:,|$))|[^,]*)\s*(?:,|$)"
 )
 
 
-def _quoted(text: str, separating: str) -> str:
-    """Return a text as a JSON string if a pair cannot be read without quotes, else unchanged."""
-    plain = text == text.strip() and not text.startswith('"') and text.isprintable()
-    plain = plain and (bool(text) or separating != _IN_KEYS)
-    plain = plain and not any(letter in text for letter in separating)
-    return text if plain else json.dumps(text, ensure_ascii=False)
+def _quote(text: str, separating: str) -> str:
+    """Return a text, as a JSON string if it needs quotes in a `key=value` pair."""
+    is_plain = text == text.strip() and not text.startswith('"') and text.isprintable()
+    is_plain = is_plain and (bool(text) or separating != _IN_KEYS)
+    is_plain = is_plain and not any(letter in text for letter in separating)
+    return text if is_plain else json.dumps(text, ensure_ascii=False)
 
 
-def _unquoted(field: Field, text: str) -> str:
+def _unquote(field: Field, text: str) -> str:
     if not text.startswith('"') or not text.endswith('"') or len(text) == 1:
         return text
     try:
@@ -330,21 +327,23 @@ def _unquoted(field: Field, text: str) -> str:
         raise ValueError(f"{field.label}: {text} is not a string of JSON") from error
 
 
-def _threshold(field: Field, text: str) -> object:
+def _parse_threshold(field: Field, text: str) -> object:
     try:
         return check_threshold(field.path.removeprefix("metadata."), text)
     except ValueError as error:
         raise ValueError(f"{field.label}: {error}") from error
 
 
-def _metadata(field: Field, text: str) -> dict[str, str]:
+def _parse_metadata(field: Field, text: str) -> dict[str, str]:
     """Return the pairs of `key=value, note="a, b"`, or of a JSON object."""
     if text.lstrip().startswith("{"):
         try:
             decoded = parse_json(text)
         except ValueError as error:
             raise ValueError(f"{field.label}: this is not valid JSON: {error}") from error
-        return _own(field, {key: word_text(item) for key, item in decoded.items()})
+        return _check_not_reserved(
+            field, {key: metadata_text(item) for key, item in decoded.items()}
+        )
     pairs, position = {}, 0
     while position < len(text):
         match = _PAIR.match(text, position)
@@ -354,21 +353,21 @@ def _metadata(field: Field, text: str) -> dict[str, str]:
                 raise ValueError(f"{field.label}: write {invalid_pair!r} as key=value")
             position = text.find(",", position) + 1 or len(text)
             continue
-        pairs[_unquoted(field, match[1].strip())] = _unquoted(field, match[2].strip())
+        pairs[_unquote(field, match[1].strip())] = _unquote(field, match[2].strip())
         position = match.end()
-    return _own(field, pairs)
+    return _check_not_reserved(field, pairs)
 
 
 def _is_reserved(key: str) -> bool:
     return key.startswith(READ_ONLY_METADATA)
 
 
-def word_text(value: object) -> str:
-    """Return a metadata key or value as text: the server accepts only text there."""
+def metadata_text(value: object) -> str:
+    """Return a value of metadata as text, as the server accepts only texts."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _own(field: Field, pairs: dict[str, str]) -> dict[str, str]:
+def _check_not_reserved(field: Field, pairs: dict[str, str]) -> dict[str, str]:
     reserved = next(filter(_is_reserved, pairs), None)
     if reserved is not None:
         text = (
@@ -379,34 +378,34 @@ def _own(field: Field, pairs: dict[str, str]) -> dict[str, str]:
     return pairs
 
 
-def _source(field: Field, text: str) -> object:
+def _parse_source(field: Field, text: str) -> object:
     try:
-        return source_of(text)
+        return parse_source(text)
     except ValueError as error:
         raise ValueError(f"{field.label}: {error}") from error
 
 
-def _sources(field: Field, text: str) -> object:
+def _parse_sources(field: Field, text: str) -> object:
     try:
-        return sources_of(text)
+        return parse_sources(text)
     except ValueError as error:
         raise ValueError(f"{field.label}: {error}") from error
 
 
 _PARSERS: dict[str, Callable[[Field, str], object]] = {
-    "text": _text,
-    "subject": _subject,
-    "subjects": _words,
-    "words": _words,
-    "choice": _choice,
-    "switch": _switch,
-    "count": _number,
-    "bytes": _number,
-    "duration": _number,
-    "durations": _durations,
-    "time": _time,
-    "metadata": _metadata,
-    "threshold": _threshold,
-    "source": _source,
-    "sources": _sources,
+    "text": _parse_text,
+    "subject": _parse_subject,
+    "subjects": _parse_list,
+    "words": _parse_list,
+    "choice": _parse_choice,
+    "switch": _parse_switch,
+    "count": _parse_number,
+    "bytes": _parse_number,
+    "duration": _parse_number,
+    "durations": _parse_durations,
+    "time": _parse_time,
+    "metadata": _parse_metadata,
+    "threshold": _parse_threshold,
+    "source": _parse_source,
+    "sources": _parse_sources,
 }

@@ -51,7 +51,7 @@ class Counts:
     """Messages refused by a restarting server and sent again; not in `refused_msgs`."""
 
     def plus(self, other: Counts) -> Counts:
-        """Return the sum."""
+        """Return the sum of these counts and the other ones."""
         return Counts(*(getattr(self, name) + getattr(other, name) for name in _COUNT_NAMES))
 
 
@@ -60,8 +60,8 @@ _COUNT_NAMES = tuple(part.name for part in fields(Counts))
 
 def total_counts(counts: Iterable[Counts]) -> Counts:
     """Return the sum of several counts."""
-    together = [tuple(getattr(count, name) for name in _COUNT_NAMES) for count in counts]
-    return Counts(*map(sum, zip(*together, strict=True))) if together else Counts()
+    values = [tuple(getattr(count, name) for name in _COUNT_NAMES) for count in counts]
+    return Counts(*map(sum, zip(*values, strict=True))) if values else Counts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Latencies:
     """Due → sending started, at a fixed rate: the share of the load generator in the others."""
 
 
-LATENCY_WORDS = {
+LATENCY_MEANINGS = {
     "ack": "due → acknowledged",
     "e2e": "due → received",
     "store": "stored → received, redeliveries included",
@@ -94,15 +94,15 @@ LATENCY_WORDS = {
     "response": "response stored → received",
     "late": "due → sent: the delay within the sender",
 }
-"""Latency → its start and end, as text: they are of different messages, and do not add up."""
+"""Latency → its start and end, as text."""
 LATENCY_FIELDS = tuple(part.name for part in fields(Latencies))
-TELLING_LATENCIES = ("e2e", "rtt", "ack", "store", "late")
-"""Latencies in order of importance."""
+LATENCIES_BY_IMPORTANCE = ("e2e", "rtt", "ack", "store", "late")
+"""Names of latencies, the most important first."""
 
 
 def main_latency(latencies: Latencies) -> tuple[str, LatencyCounts] | None:
-    """Return the name and histogram of the most important measured latency."""
-    for name in TELLING_LATENCIES:
+    """Return name and histogram of the most important measured latency; None without any."""
+    for name in LATENCIES_BY_IMPORTANCE:
         histogram: LatencyCounts = getattr(latencies, name)
         if histogram.buckets:
             return name, histogram
@@ -110,48 +110,48 @@ def main_latency(latencies: Latencies) -> tuple[str, LatencyCounts] | None:
 
 
 def merge_latencies(all_latencies: Iterable[Latencies]) -> Latencies:
-    """Return the merged histograms."""
+    """Return the latencies of several workers or intervals as one."""
     parts = list(all_latencies)
     return Latencies(
         **{name: merge(getattr(latencies, name) for latencies in parts) for name in LATENCY_FIELDS}
     )
 
 
-class LatencySums:
-    """The sum of reported latencies."""
+class LatencyTotals:
+    """Adds up the histograms of reported latencies."""
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[int, int]] = {name: {} for name in LATENCY_FIELDS}
 
     def add(self, latencies: Latencies) -> None:
-        """Add one report."""
+        """Add the latencies of one report."""
         for name, total in self._counts.items():
             delta = getattr(latencies, name)
             for bucket, count in zip(delta.buckets, delta.counts, strict=True):
                 total[bucket] = total.get(bucket, 0) + count
 
     def total(self) -> Latencies:
-        """Return the histograms so far."""
+        """Return the histograms of all added reports."""
         return Latencies(**{name: from_counts(counts) for name, counts in self._counts.items()})
 
 
-_ONE_BY_ONE = ("explicit", "double")
+_SINGLE_ACKS = ("explicit", "double")
 
 
 def in_flight_msgs(role: Role, counts: Counts) -> int | None:
-    """Return the messages without a reply of a sender, or without an ack of a receiver.
+    """Return the sent messages without a reply, or the received messages without an ack.
 
-    None without replies or acks, or if one ack covers many messages.
+    None for roles without replies or acks, or if one ack covers many messages.
     """
-    does = role.traits
-    if does.awaits_reply or does.awaits_responses:
-        answered = counts.received_msgs - counts.duplicate_msgs + counts.duplicate_acked_msgs
-    elif does.sends and does.is_stored:
-        answered = counts.acked_msgs + counts.duplicate_acked_msgs
-    elif does.has_shared_consumer and role.acks in _ONE_BY_ONE:
-        settled = counts.acks_sent_msgs + counts.naks_sent_msgs + counts.terms_sent_msgs
-        return max(counts.received_msgs - settled - counts.never_acked_msgs, 0)
+    pattern_traits = role.traits
+    if pattern_traits.awaits_reply or pattern_traits.awaits_responses:
+        replied_msgs = counts.received_msgs - counts.duplicate_msgs + counts.duplicate_acked_msgs
+    elif pattern_traits.sends and pattern_traits.is_stored:
+        replied_msgs = counts.acked_msgs + counts.duplicate_acked_msgs
+    elif pattern_traits.has_shared_consumer and role.acks in _SINGLE_ACKS:
+        acked_msgs = counts.acks_sent_msgs + counts.naks_sent_msgs + counts.terms_sent_msgs
+        return max(counts.received_msgs - acked_msgs - counts.never_acked_msgs, 0)
     else:
         return None
-    gone = counts.refused_msgs + counts.unanswered_msgs
-    return max(counts.sent_msgs - answered - gone, 0)
+    failed_msgs = counts.refused_msgs + counts.unanswered_msgs
+    return max(counts.sent_msgs - replied_msgs - failed_msgs, 0)

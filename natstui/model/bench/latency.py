@@ -1,8 +1,8 @@
 """A log-linear histogram of latencies that merges exactly, and its HdrHistogram export.
 
 Buckets are those of HdrHistogram with two significant digits and a unit of 1 ns: 128 per power
-of two, so a value read back is off by less than 1 %. A histogram is bucket → count and nothing
-else; two of them merge by adding counts, which is why percentiles of many workers are exact.
+of two, so the error of a value is below 1 %. Histograms merge by adding counts, so percentiles
+over many workers are as exact as over one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SAMPLED_PERCENTILES = ("p50", "p99")
 COMPARED_PERCENTILES = ("p50", "p99", "p999")
 """Percentiles in comparisons of benchmarks."""
 
-_HALF = 128
+_BUCKETS_PER_POWER = 128
 """Buckets per power of two."""
 BUCKETS_COUNT = 8192
 """Number of buckets, enough for every latency in a 64-bit number."""
@@ -33,7 +33,7 @@ _HDR_COMPRESSED_COOKIE = 0x1C849304 | 0x10
 
 
 def bucket_of(latency_ns: int) -> int:
-    """Return the bucket of a latency; a negative one counts as 0."""
+    """Return the bucket of a latency; a negative latency counts as 0."""
     value = max(latency_ns, 0)
     shift = max(value.bit_length() - 8, 0)
     return (shift << 7) + (value >> shift)
@@ -41,10 +41,10 @@ def bucket_of(latency_ns: int) -> int:
 
 def bucket_low_ns(bucket: int) -> int:
     """Return the smallest latency of a bucket."""
-    if bucket < 2 * _HALF:
+    if bucket < 2 * _BUCKETS_PER_POWER:
         return bucket
     shift = (bucket >> 7) - 1
-    return (_HALF + (bucket & 127)) << shift
+    return (_BUCKETS_PER_POWER + (bucket & 127)) << shift
 
 
 def bucket_high_ns(bucket: int) -> int:
@@ -70,22 +70,25 @@ class LatencyCounts:
         return sum(self.counts)
 
     def percentile_ns(self, percent: float) -> int | None:
-        """Return the latency that `percent` of all do not exceed; None when empty."""
+        """Return the latency in ns that `percent` % of all latencies do not exceed.
+
+        None when empty.
+        """
         total = self.total_count
         if not total:
             return None
         # Rounded first: 0.99 × 200 must be 198 and not 198.00000000000003.
         rank = max(math.ceil(round(percent / 100 * total, 6)), 1)
-        seen = 0
+        seen_count = 0
         for bucket, count in zip(self.buckets, self.counts, strict=True):
-            seen += count
-            if seen >= rank:
+            seen_count += count
+            if seen_count >= rank:
                 return bucket_middle_ns(bucket)
         return None
 
     @property
     def mean_ns(self) -> float | None:
-        """Return the mean, from the middles of buckets; None when empty."""
+        """Return the mean latency in ns, from the middles of buckets; None when empty."""
         if not self.counts:
             return None
         pairs = zip(self.buckets, self.counts, strict=True)
@@ -93,7 +96,7 @@ class LatencyCounts:
 
     @property
     def max_ns(self) -> int | None:
-        """Return the largest latency, to its bucket; None when empty."""
+        """Return the middle of the highest bucket in ns; None when empty."""
         return bucket_middle_ns(self.buckets[-1]) if self.buckets else None
 
 
@@ -101,17 +104,22 @@ EMPTY = LatencyCounts()
 
 
 def is_histogram(histogram: LatencyCounts) -> bool:
-    """Return whether a histogram is valid: ascending, existing buckets, each with a count."""
+    """Return whether a histogram is valid: ascending existing buckets with positive counts."""
     buckets, counts = histogram.buckets, histogram.counts
-    ascend = all(low < high for low, high in pairwise(buckets))
-    known = not buckets or (buckets[0] >= 0 and buckets[-1] < BUCKETS_COUNT)
-    return len(buckets) == len(counts) and ascend and known and min(counts, default=1) > 0
+    is_ascending = all(low < high for low, high in pairwise(buckets))
+    are_existing = not buckets or (buckets[0] >= 0 and buckets[-1] < BUCKETS_COUNT)
+    return (
+        len(buckets) == len(counts)
+        and is_ascending
+        and are_existing
+        and min(counts, default=1) > 0
+    )
 
 
 def from_counts(counts: Mapping[int, int]) -> LatencyCounts:
-    """Return the histogram of bucket → count, empty buckets left out."""
-    kept = sorted((bucket, count) for bucket, count in counts.items() if count)
-    return LatencyCounts(tuple(b for b, _ in kept), tuple(c for _, c in kept))
+    """Return the histogram of a mapping bucket → count, without empty buckets."""
+    filled_buckets = sorted((bucket, count) for bucket, count in counts.items() if count)
+    return LatencyCounts(tuple(b for b, _ in filled_buckets), tuple(c for _, c in filled_buckets))
 
 
 def from_latencies(latencies_ns: Iterable[int]) -> LatencyCounts:
@@ -124,7 +132,7 @@ def from_latencies(latencies_ns: Iterable[int]) -> LatencyCounts:
 
 
 def merge(histograms: Iterable[LatencyCounts]) -> LatencyCounts:
-    """Return the sum of histograms, which is the histogram of all their latencies."""
+    """Return the histogram of the latencies of all histograms."""
     filled = [histogram for histogram in histograms if histogram.buckets]
     if len(filled) < 2:
         return filled[0] if filled else EMPTY
@@ -149,13 +157,13 @@ def _zigzag(value: int) -> bytes:
 def hdr_base64(histogram: LatencyCounts) -> str:
     """Return the histogram in the format of HdrHistogram: V2, compressed, base64."""
     body = bytearray()
-    following = 0
+    next_bucket = 0
     for bucket, count in zip(histogram.buckets, histogram.counts, strict=True):
-        if bucket > following:
-            body += _zigzag(following - bucket)
+        if bucket > next_bucket:
+            body += _zigzag(next_bucket - bucket)
         body += _zigzag(count)
-        following = bucket + 1
-    highest_ns = max(bucket_high_ns(following), 2 * 2 * _HALF)
+        next_bucket = bucket + 1
+    highest_ns = max(bucket_high_ns(next_bucket), 2 * 2 * _BUCKETS_PER_POWER)
     head = struct.pack(">iiiiqqd", _HDR_COOKIE, len(body), 0, 2, 1, highest_ns, 1.0)
     packed = zlib.compress(head + bytes(body))
     return base64.b64encode(

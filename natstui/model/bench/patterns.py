@@ -50,7 +50,7 @@ class PatternTraits:
     """Each worker has an ordered consumer of its own."""
     is_push: bool = False
     """The server delivers to a subject of the consumer."""
-    answers: bool = False
+    replies: bool = False
     """Is a service that replies to requests."""
     awaits_reply: bool = False
     """Sends requests to a service and waits for each reply."""
@@ -69,26 +69,26 @@ class PatternTraits:
 
     @property
     def has_end(self) -> bool:
-        """Return whether it ends by itself, after its messages or its time."""
+        """Return whether the role ends by itself, after its messages or its time."""
         return self.sends or self.reads_stored
 
     @property
     def has_shared_consumer(self) -> bool:
-        """Return whether the workers of its role share a consumer created by the benchmark."""
+        """Return whether the workers of the role share a consumer."""
         return self.consumes and not self.is_ordered
 
     @property
     def has_queue(self) -> bool:
-        """Return whether its workers can share a subject in a queue group."""
-        return self.receives or self.answers
+        """Return whether the workers can share a subject in a queue group."""
+        return self.receives or self.replies
 
     @property
-    def has_answers(self) -> bool:
-        """Return whether it receives requested messages or replies."""
+    def receives_replies(self) -> bool:
+        """Return whether the role receives requested messages or replies."""
         return self.reads_stored or self.awaits_reply or self.awaits_responses
 
     def is_summed(self, count: str) -> bool:
-        """Return whether a count of its workers belongs to the sum over all roles.
+        """Return whether a count of the workers is part of the sum over all roles.
 
         Replies are not part of the requested load, and responses are reported separately.
         """
@@ -98,7 +98,7 @@ class PatternTraits:
 
     @property
     def needs_responses(self) -> bool:
-        """Return whether it uses a second stream, for the responses."""
+        """Return whether the role uses a second stream, for the responses."""
         return self.awaits_responses or self.responds
 
 
@@ -106,7 +106,7 @@ _TABLE = (
     PatternTraits("publish", sends=True, feeds_stream=True),
     PatternTraits("subscribe", receives=True),
     PatternTraits("request", sends=True, awaits_reply=True, is_slow=True),
-    PatternTraits("serve", answers=True),
+    PatternTraits("serve", replies=True),
     PatternTraits(
         "js-publish-sync",
         sends=True,
@@ -167,6 +167,6 @@ def traits(pattern: Pattern) -> PatternTraits:
     return _BY_NAME[pattern]
 
 
-def patterns_that(has: Callable[[PatternTraits], bool]) -> frozenset[Pattern]:
-    """Return the patterns with a trait."""
+def patterns_with(has: Callable[[PatternTraits], bool]) -> frozenset[Pattern]:
+    """Return the patterns whose traits satisfy `has`."""
     return frozenset(row.pattern for row in _TABLE if has(row))

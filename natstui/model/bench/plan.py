@@ -82,7 +82,7 @@ class Role:
 
     @property
     def traits(self) -> PatternTraits:
-        """Return the traits of its pattern."""
+        """Return the traits of the role's pattern."""
         return traits(self.pattern)
 
 

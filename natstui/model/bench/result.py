@@ -1,4 +1,4 @@
-"""The result of a benchmark: rates, latencies, the account of every message, a verdict."""
+"""The result of a benchmark: rates, latencies, the account of every message, and a verdict."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Literal
 
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.patterns import Pattern
-from natstui.units import counted, were
+from natstui.units import counted, was_or_were
 
-EndedHow = Literal["done", "killed", "died", "failed"]
+EndKind = Literal["done", "killed", "died", "failed"]
 Verdict = Literal["ok", "incomplete", "failed", "stopped"]
 
 
@@ -25,7 +25,7 @@ class WorkerResult:
     """Mean share of one core in the measured part."""
     rate_per_s: float | None
     """Its rate in the measured part, of sent or received messages."""
-    ended: EndedHow
+    ended: EndKind
     latency: str | None = None
     """Name of the latency of the next two fields: the most important measured one."""
     p50_ns: int | None = None
@@ -82,9 +82,9 @@ class Accounting:
 
     @property
     def complaints(self) -> tuple[str, ...]:
-        """Return sentences about lost messages and sums that are not equal."""
+        """Return sentences about a missing measurement, lost messages and unequal sums."""
         count = self.lost_msgs or 0
-        lost = (f"{counted(count, 'message')} {were(count)} lost",) if count else ()
+        lost = (f"{counted(count, 'message')} {was_or_were(count)} lost",) if count else ()
         silent = self.unresponded_msgs
         unresponded = (f"{counted(silent, 'request')} got no response",) if silent else ()
         return (*self._unmeasured(), *lost, *unresponded, *self.missing)
@@ -138,4 +138,4 @@ class BenchmarkResult:
     server_cpu_ratio: float | None = None
     """The server's CPU use from GO to the last message; 1 is one core."""
     server_cpu_unknown: str | None = None
-    """Why `server_cpu_ratio` is None: the server is elsewhere, or its process not readable."""
+    """Reason why `server_cpu_ratio` is None: the server is remote, or its process not readable."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 SLICE_US = 100_000
 """Initial width of a slice; with too many slices, pairs of them are merged."""
-_MOST_SLICES = 6000
+_MAX_SLICES = 6000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Timeline:
     received_msgs: tuple[int, ...] = ()
 
     def between(self, begin_at_us: int, end_at_us: int) -> tuple[int, int]:
-        """Return (published, received) of the slices from one moment to another."""
+        """Return the numbers of published and received messages between two times."""
         begin = max((begin_at_us - self.first_at_us) // self.slice_us, 0)
         end = max((end_at_us - self.first_at_us) // self.slice_us, 0)
         return sum(self.published_msgs[begin:end]), sum(self.received_msgs[begin:end])
@@ -44,35 +44,35 @@ class TimelineBuilder:
         if not published_msgs and not received_msgs:
             return
         begin_at_us, length_us = end_at_us - max(interval_us, 1), max(interval_us, 1)
-        done = (0, 0)
+        added = (0, 0)
         for number in range(begin_at_us // self._slice_us, (end_at_us - 1) // self._slice_us + 1):
             past_us = min((number + 1) * self._slice_us, end_at_us) - begin_at_us
-            upto = (
+            total_until = (
                 published_msgs * past_us // length_us,
                 received_msgs * past_us // length_us,
             )
             before = self._slices.get(number, (0, 0))
             self._slices[number] = (
-                before[0] + upto[0] - done[0],
-                before[1] + upto[1] - done[1],
+                before[0] + total_until[0] - added[0],
+                before[1] + total_until[1] - added[1],
             )
-            done = upto
-        if len(self._slices) > 2 * _MOST_SLICES:
+            added = total_until
+        if len(self._slices) > 2 * _MAX_SLICES:
             self._widen()
 
     def timeline(self, began_at_us: int, ended_at_us: int) -> Timeline:
         """Return the timeline of all added counts."""
-        while len(self._slices) > _MOST_SLICES:
+        while len(self._slices) > _MAX_SLICES:
             self._widen()
         numbers = range(min(self._slices, default=0), max(self._slices, default=-1) + 1)
-        found = [self._slices.get(number, (0, 0)) for number in numbers]
+        slices = [self._slices.get(number, (0, 0)) for number in numbers]
         return Timeline(
             began_at_us,
             ended_at_us,
             self._slice_us,
             numbers.start * self._slice_us,
-            tuple(one[0] for one in found),
-            tuple(one[1] for one in found),
+            tuple(counts[0] for counts in slices),
+            tuple(counts[1] for counts in slices),
         )
 
     def _widen(self) -> None:

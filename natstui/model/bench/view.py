@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from natstui.model.bench.counts import (
+    LATENCIES_BY_IMPORTANCE,
     LATENCY_FIELDS,
-    TELLING_LATENCIES,
     Counts,
     Latencies,
     main_latency,
@@ -30,7 +30,7 @@ POINTS_KEPT = 600
 BEHIND_KEPT = 60
 LOGS_KEPT = 500
 _SECOND_US = 1_000_000
-_MERGED_AT_ONCE = 32
+_MAX_UNMERGED = 32
 _MARKED_PHASES = ("ramp", "warmup", "steady", "drain")
 
 WorkerKey = tuple[str, int]
@@ -59,17 +59,17 @@ class WorkerLatency:
     """Its histogram, and the newest reports, which are merged in groups."""
 
     @property
-    def whole(self) -> LatencyCounts:
+    def total(self) -> LatencyCounts:
         """Return the histogram of all reports."""
         return merge(self.parts)
 
     def after(self, latencies: Latencies) -> WorkerLatency:
         """Return the latency after one more report."""
-        more: LatencyCounts = getattr(latencies, self.name)
-        if not more.buckets:
+        histogram: LatencyCounts = getattr(latencies, self.name)
+        if not histogram.buckets:
             return self
-        parts = (*self.parts, more)
-        return replace(self, parts=parts if len(parts) < _MERGED_AT_ONCE else (merge(parts),))
+        parts = (*self.parts, histogram)
+        return replace(self, parts=parts if len(parts) < _MAX_UNMERGED else (merge(parts),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class BenchmarkView:
 
     @property
     def is_running(self) -> bool:
-        """Return whether it was planned and has neither finished nor failed yet."""
+        """Return whether a benchmark was planned, and has neither finished nor failed."""
         return self.planned is not None and self.finished is None and self.summed is None
 
     @property
@@ -126,14 +126,14 @@ class BenchmarkView:
             case BenchmarkPlanned():
                 return BenchmarkView(run_id=record.run_id, planned=record)
             case BenchmarkPhase():
-                entered = BenchmarkLog(
+                log = BenchmarkLog(
                     record.at_us,
                     record.run_id,
                     f"phase {record.phase}",
                     change="phase" if record.phase in _MARKED_PHASES else None,
                     mark=record.phase,
                 )
-                return replace(_logged(self, entered), phase=record.phase)
+                return replace(_add_log(self, log), phase=record.phase)
             case BenchmarkReport():
                 return _after_report(self, record)
             case BenchmarkProgress():
@@ -143,14 +143,14 @@ class BenchmarkView:
                     behind_msgs = (*behind_msgs[1 - BEHIND_KEPT :], now_msgs)
                 return replace(self, progress=record, behind_msgs=behind_msgs)
             case BenchmarkLog():
-                return _logged(self, record)
+                return _add_log(self, record)
             case BenchmarkFinished():
                 return replace(self, finished=record, phase="finished")
             case BenchmarkSummed():
                 return replace(self, summed=record)
 
 
-def _logged(view: BenchmarkView, record: BenchmarkLog) -> BenchmarkView:
+def _add_log(view: BenchmarkView, record: BenchmarkLog) -> BenchmarkView:
     return replace(view, log=(*view.log[1 - LOGS_KEPT :], record))
 
 
@@ -168,47 +168,55 @@ def _after_report(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView
     view = _after_latencies(view, report)
     points = (*view.series.get(key, ())[1 - POINTS_KEPT :], point)
     merged, unmerged = view.merged, (*view.unmerged, report.latencies)
-    if len(unmerged) >= _MERGED_AT_ONCE:
+    if len(unmerged) >= _MAX_UNMERGED:
         merged, unmerged = merge_latencies((merged, *unmerged)), ()
     return replace(
         view,
         series={**view.series, key: points},
         totals={**view.totals, key: view.totals.get(key, Counts()).plus(counts)},
-        measured=_measured(view.measured, key, report.latencies),
+        measured=_update_measured(view.measured, key, report.latencies),
         merged=merged,
         unmerged=unmerged,
     )
 
 
-def _measured(
+def _update_measured(
     before: Mapping[WorkerKey, WorkerLatency], key: WorkerKey, latencies: Latencies
 ) -> Mapping[WorkerKey, WorkerLatency]:
-    """Return the latencies of all workers after a report of one of them."""
-    known, main = before.get(key), main_latency(latencies)
+    """Return the main latency of each worker, with a report of one worker added."""
+    worker_latency, main = before.get(key), main_latency(latencies)
     if main is None:
         return before
-    if known is None or _is_more_telling(main[0], known.name):
+    if worker_latency is None or _is_more_important(main[0], worker_latency.name):
         return {**before, key: WorkerLatency(main[0], (main[1],))}
-    return {**before, key: known.after(latencies)}
+    return {**before, key: worker_latency.after(latencies)}
 
 
-def _is_more_telling(name: str, other: str) -> bool:
-    return TELLING_LATENCIES.index(name) < TELLING_LATENCIES.index(other)
+def _is_more_important(name: str, other: str) -> bool:
+    return LATENCIES_BY_IMPORTANCE.index(name) < LATENCIES_BY_IMPORTANCE.index(other)
 
 
 def _after_latencies(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView:
-    """Return the view with a report's latencies added to their second, closed at its end."""
+    """Return the view with a report's latencies added; each complete second becomes a point."""
     second = (*view.second, report.latencies)
     if not view.second_at_us:
         return replace(view, second=second, second_at_us=report.at_us)
     if report.at_us - view.second_at_us < _SECOND_US:
         return replace(view, second=second)
     merged = merge_latencies(second)
-    found = {name: getattr(merged, name) for name in LATENCY_FIELDS}
+    histograms = {name: getattr(merged, name) for name in LATENCY_FIELDS}
     point = LatencyPoint(
         report.at_us,
-        {name: ns for name, it in found.items() if (ns := it.percentile_ns(50)) is not None},
-        {name: ns for name, it in found.items() if (ns := it.percentile_ns(99)) is not None},
+        {
+            name: ns
+            for name, histogram in histograms.items()
+            if (ns := histogram.percentile_ns(50)) is not None
+        },
+        {
+            name: ns
+            for name, histogram in histograms.items()
+            if (ns := histogram.percentile_ns(99)) is not None
+        },
     )
     seconds = (*view.seconds[1 - POINTS_KEPT :], point)
     return replace(view, seconds=seconds, second=(), second_at_us=report.at_us)
@@ -251,16 +259,16 @@ class BenchmarkSoFar:
     """Pending and unacked messages at each of the last polls, oldest first."""
 
     def view(self) -> BenchmarkView:
-        """Return the data as a `BenchmarkView`."""
+        """Return the view of these data."""
         return BenchmarkView(
             series={(w.role, w.worker_id): w.points for w in self.workers},
             totals={(w.role, w.worker_id): w.totals for w in self.workers},
             measured={(w.role, w.worker_id): w.measured for w in self.workers if w.measured},
-            **{name: getattr(self, name) for name in _SAME},
+            **{name: getattr(self, name) for name in _COMMON_FIELDS},
         )
 
 
-_SAME = (
+_COMMON_FIELDS = (
     "run_id", "planned", "phase", "progress", "merged", "unmerged", "seconds", "second",
     "second_at_us", "log", "finished", "summed", "behind_msgs",
 )  # fmt: skip
@@ -273,5 +281,5 @@ def so_far(view: BenchmarkView, at_us: int) -> BenchmarkSoFar:
         for key, points in view.series.items()
     )
     return BenchmarkSoFar(
-        at_us=at_us, workers=workers, **{name: getattr(view, name) for name in _SAME}
+        at_us=at_us, workers=workers, **{name: getattr(view, name) for name in _COMMON_FIELDS}
     )

@@ -1,4 +1,4 @@
 """The clients of an account: their connections, subscriptions and requests.
 
-May be imported by every room. Knows only `assets` of the model.
+May be imported by every room. Of the model, it imports `assets`, `traffic` and `live.permissions`.
 """

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from natstui.units import bytes_text, counted, duration_text, rate_text
 
 API_AUDIT_S = 10.0
-"""Duration of an audit on the screen."""
-MOST_AUDITED_MSGS = 100_000
+"""Duration of an audit on the screen, in seconds."""
+MAX_AUDITED_MSGS = 100_000
 """Limit of requests at which an audit ends."""
-MOST_AUDITED_PER_S = 10_000
+MAX_AUDITED_PER_S = 10_000
 """Limit of requests per second at which an audit ends."""
-MOST_AUDITED_BYTES = 64 * 2**20
+MAX_AUDITED_BYTES = 64 * 2**20
 """Limit of bytes at which an audit ends: each request comes with its complete reply."""
 
 
@@ -37,7 +37,7 @@ class ApiAudit:
 
     elapsed_s: float
     ended: str
-    """The reason of its end."""
+    """Reason why the audit ended."""
     requests: tuple[AuditedRequests, ...]
     """Groups of requests, the most frequent first."""
     requests_count: int
@@ -46,7 +46,7 @@ class ApiAudit:
     """Requests that are in none of the listed groups, because there were too many."""
     read_msgs: int
     read_bytes: int
-    """Its cost: messages and bytes that the server sent for it."""
+    """Cost of the audit: messages and bytes that the server sent for it."""
 
 
 def error_text(requests: AuditedRequests) -> str:
@@ -64,6 +64,6 @@ def audit_counts_text(audit: ApiAudit) -> str:
 
 
 def audit_cost_text(audit: ApiAudit) -> str:
-    """Return the reason of its end, and its cost, as text."""
+    """Return the end and the cost of an audit as text."""
     cost = f"{counted(audit.read_msgs, 'message')}, {bytes_text(audit.read_bytes)}"
     return f"{audit.ended}; polling was paused; natstui read {cost}"

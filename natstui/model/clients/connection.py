@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from natstui.model.traffic import Traffic, traffic_of
 
-SLOW = "Slow Consumer"
+SLOW_CONSUMER_REASON = "Slow Consumer"
 """Prefix of the server's reason for closing a connection that did not read fast enough."""
-REFUSED = "Maximum Account Connections"
+MAX_CONNECTIONS_REASON = "Maximum Account Connections"
 """Prefix of the server's reason for refusing a connection above the account's limit."""
 
 
@@ -36,7 +36,7 @@ class ClientConnection:
     protocol: str | None
     """`nats`, `mqtt` or `websocket`."""
     name: str | None
-    """The name that the client gave itself."""
+    """The name that the client sent when it connected; None without one."""
     user: str | None
     address: str
     """`ip:port`, as the server sees it."""
@@ -50,7 +50,7 @@ class ClientConnection:
     pending_bytes: int
     """Bytes that wait in the server until the client reads them."""
     stalls_count: int
-    """How often a publisher had to wait because this client did not read."""
+    """Number of times that a publisher had to wait because this client did not read."""
     in_msgs: int
     """Messages from the client to the server."""
     in_bytes: int
@@ -75,19 +75,19 @@ class ClientConnection:
         return self.server_id, self.connection_id
 
     @property
-    def called(self) -> str:
-        """Return its display name: its own name, else its address."""
+    def display_name(self) -> str:
+        """Return the name of the client, else its address."""
         return self.name or self.address
 
     @property
     def library(self) -> str | None:
-        """Return language and version, as `go 1.48.0`."""
+        """Return language and version of the client library, as `go 1.48.0`; None if unknown."""
         return " ".join(word for word in (self.language, self.version) if word) or None
 
     @property
-    def was_slow(self) -> str | None:
-        """Return how the client did not read fast enough, as text; None if it did."""
-        if self.reason is not None and self.reason.startswith(SLOW):
+    def slow_text(self) -> str | None:
+        """Return the effect of a client that reads too slowly, as text; None without one."""
+        if self.reason is not None and self.reason.startswith(SLOW_CONSUMER_REASON):
             return "cut off"
         return "stalled publishers" if self.stalls_count else None
 
@@ -110,7 +110,7 @@ class AccountServer:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The connections of the account at one moment."""
+    """The connections of the account at one time."""
 
     servers: tuple[AccountServer, ...]
     rows: tuple[ClientConnection, ...]
@@ -120,19 +120,17 @@ class Connections:
     """Number of rows that were read but left out."""
 
 
-def busiest_connections(connections: Connections, most_count: int) -> Connections:
-    """Return at most `most_count` connections, those with the most messages."""
-    left_out_count = len(connections.rows) - most_count
+def busiest_connections(connections: Connections, max_count: int) -> Connections:
+    """Return at most `max_count` connections, those with the most messages."""
+    left_out_count = len(connections.rows) - max_count
     if left_out_count <= 0:
         return connections
-    rows = sorted(connections.rows, key=lambda row: -row.in_msgs - row.out_msgs)[:most_count]
+    rows = sorted(connections.rows, key=lambda row: -row.in_msgs - row.out_msgs)[:max_count]
     return replace(connections, rows=tuple(rows), left_out_count=left_out_count)
 
 
 def traffic_between(before: Connections, after: Connections) -> dict[tuple[str, int], Traffic]:
-    """Return the traffic per second of connections in both readings, by server id and connection
-    id.
-    """
+    """Return the traffic per second of the connections in both readings, by their key."""
     before_at_us = {server.server_id: server.at_us for server in before.servers}
     elapsed_s = {
         server.server_id: (server.at_us - before_at_us[server.server_id]) / 1e6
@@ -140,7 +138,7 @@ def traffic_between(before: Connections, after: Connections) -> dict[tuple[str, 
         if server.at_us > before_at_us.get(server.server_id, server.at_us)
     }
     before_by_key = {row.key: row for row in before.rows}
-    # A server that was restarted begins to count its connections again, under another id.
+    # A restarted server has another id, and counts its connections from 1 again.
     rates = {}
     for connection in after.rows:
         if connection.key in before_by_key and connection.server_id in elapsed_s:

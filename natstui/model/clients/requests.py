@@ -41,7 +41,7 @@ class TappedRequests:
     """The reason of its end."""
     read_msgs: int
     read_bytes: int
-    """Its cost: messages and bytes that the server sent for it."""
+    """Cost of the tap: messages and bytes that the server sent for it."""
     questions_count: int
     """Number of requests to all servers for the owner of an inbox."""
     requesters: tuple[Requester, ...]

@@ -1,4 +1,4 @@
-"""Facts about the clients of the account over time: leaks, reconnects, slow consumers."""
+"""Counts of the clients of the account over time: leaks, reconnects, slow consumers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 
 from natstui.model.clients.connection import (
-    REFUSED,
-    SLOW,
+    MAX_CONNECTIONS_REASON,
+    SLOW_CONSUMER_REASON,
     ClientConnection,
     Connections,
     traffic_between,
@@ -17,13 +17,13 @@ from natstui.model.clients.connection import (
 from natstui.model.traffic import Traffic
 
 WINDOW_US = 60_000_000
-"""Time span of the counted closed connections."""
-MOST_CONNECTIONS = 2_000
-"""Limit of connections that are passed on one by one, the busiest first."""
-_MOST_CLIENTS = 10
-_MOST_CLOSED_CLIENTS = 100
-_MOST_SUBJECTS = 1_000
-"""Limit of subjects whose queue groups are passed on, those with the most connections first."""
+"""Time span in which closed connections are counted."""
+MAX_CONNECTIONS = 2_000
+"""Limit of connections in a record, the busiest first."""
+_MAX_CLIENTS = 10
+_MAX_CLOSED_CLIENTS = 100
+_MAX_SUBJECTS = 1_000
+"""Limit of subjects whose queue groups are counted, the subjects with most connections first."""
 _INBOX = "_INBOX."
 
 
@@ -59,7 +59,7 @@ class ClientsRead:
     slow: tuple[ClientCount, ...]
     """Client names whose connections were closed by servers for not reading fast enough."""
     missing: str | None = None
-    """Why closed connections are unknown; None if known."""
+    """Reason why closed connections are unknown; None if known."""
     groups_count: dict[str, dict[str, int]] | None = None
     """Subject → queue group (empty: none) → number of connections; None if there are too many
     subscriptions to read."""
@@ -80,7 +80,7 @@ class ConnectionsRead:
     connections: Connections
 
 
-_LONGEST_RATE_US = 120_000_000
+_MAX_RATE_SPAN_US = 120_000_000
 """Maximum time between two readings for a rate."""
 
 
@@ -98,16 +98,15 @@ class ConnectionWatch:
 
         Its traffic is empty if the readings are more than 2 minutes apart.
         """
-        is_recent = 0 < reading.at_us - self.at_us <= _LONGEST_RATE_US
+        is_recent = 0 < reading.at_us - self.at_us <= _MAX_RATE_SPAN_US
         traffic = traffic_between(self.newest, reading.connections) if is_recent else {}
         return ConnectionWatch(reading.connections, reading.at_us, traffic)
 
 
-def subscribed_groups(rows: Iterable[ClientConnection]) -> dict[str, dict[str, int]]:
-    """Return how many connections subscribe, by subject and queue group (empty: none).
+def count_groups(rows: Iterable[ClientConnection]) -> dict[str, dict[str, int]]:
+    """Return subject → queue group (empty: none) → number of connections that subscribe.
 
-    Those 1,000 subjects with the most connections; inboxes are left out, as each belongs to a
-    single client.
+    Only the 1,000 subjects with the most connections, without inboxes.
     """
     groups: dict[str, Counter[str]] = {}
     for row in rows:
@@ -116,7 +115,7 @@ def subscribed_groups(rows: Iterable[ClientConnection]) -> dict[str, dict[str, i
         }:
             if not subject.startswith(_INBOX):
                 groups.setdefault(subject, Counter())[queue] += 1
-    busiest_subjects = nlargest(_MOST_SUBJECTS, groups.items(), key=lambda item: item[1].total())
+    busiest_subjects = nlargest(_MAX_SUBJECTS, groups.items(), key=lambda item: item[1].total())
     return {subject: dict(counts) for subject, counts in busiest_subjects}
 
 
@@ -127,54 +126,54 @@ def summarize_clients(
     missing_reason: str | None,
     groups: dict[str, dict[str, int]] | None = None,
 ) -> ClientsRead:
-    """Return counts of open connections (`rows`) and of those closed within the last minute.
+    """Return counts of open connections (`rows`) and of connections closed in the last minute.
 
     `missing_reason` is why closed connections are unknown, None if known; `groups` is the result
-    of `subscribed_groups`, None if unknown.
+    of `count_groups`, None if unknown.
     """
     clients = [row for row in rows if row.kind == "Client"]
-    subscribed = sorted(clients, key=lambda client: -client.subscriptions_count)[:_MOST_CLIENTS]
+    subscribed = sorted(clients, key=lambda client: -client.subscriptions_count)[:_MAX_CLIENTS]
     recently_closed = [
         connection
         for connection in closed
         if connection.stopped_at_us is not None and connection.stopped_at_us > at_us - WINDOW_US
     ]
-    # A client that is refused tries again and again; that there is no room is its cause.
+    # A refused client retries repeatedly: the account's limit is the cause, not the client.
     ended = [
         connection
         for connection in recently_closed
-        if not (connection.reason or "").startswith(REFUSED)
+        if not (connection.reason or "").startswith(MAX_CONNECTIONS_REASON)
     ]
     ended_by_name = Counter(
         connection.name or connection.user or connection.library or "a client"
         for connection in ended
     )
     slow_by_name = Counter(
-        connection.called
+        connection.display_name
         for connection in recently_closed
-        if connection.reason is not None and connection.reason.startswith(SLOW)
+        if connection.reason is not None and connection.reason.startswith(SLOW_CONSUMER_REASON)
     )
     return ClientsRead(
         at_us,
         len(clients),
         tuple(
-            ClientCount(connection.called, connection.subscriptions_count)
+            ClientCount(connection.display_name, connection.subscriptions_count)
             for connection in subscribed
         ),
-        tuple(ClientCount(*name_count) for name_count in ended_by_name.most_common(_MOST_CLIENTS)),
-        tuple(ClientCount(*name_count) for name_count in slow_by_name.most_common(_MOST_CLIENTS)),
+        tuple(ClientCount(*name_count) for name_count in ended_by_name.most_common(_MAX_CLIENTS)),
+        tuple(ClientCount(*name_count) for name_count in slow_by_name.most_common(_MAX_CLIENTS)),
         missing_reason,
         groups,
-        _closed_clients(ended),
+        _list_closed_clients(ended),
         len(recently_closed) - len(ended),
     )
 
 
-def _closed_clients(ended: Iterable[ClientConnection]) -> tuple[ClosedClient, ...]:
+def _list_closed_clients(ended: Iterable[ClientConnection]) -> tuple[ClosedClient, ...]:
     """Return the clients of ended connections, the newest first."""
     closed = [
         ClosedClient(
-            connection.called,
+            connection.display_name,
             connection.started_at_us,
             connection.active_at_us,
             connection.stopped_at_us,
@@ -183,5 +182,5 @@ def _closed_clients(ended: Iterable[ClientConnection]) -> tuple[ClosedClient, ..
         if connection.kind == "Client" and connection.stopped_at_us is not None
     ]
     return tuple(
-        sorted(closed, key=lambda connection: -connection.stopped_at_us)[:_MOST_CLOSED_CLIENTS]
+        sorted(closed, key=lambda connection: -connection.stopped_at_us)[:_MAX_CLOSED_CLIENTS]
     )

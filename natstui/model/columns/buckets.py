@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import number_at, text_at
-from natstui.model.columns.column import Column, column, dim, plain
+from natstui.model.columns.column import Column, column, dim_level, text_or_dash
 from natstui.units import bytes_text, count_text, duration_text
 
 _UNLIMITED = "∞"
@@ -45,7 +45,7 @@ class BucketRow:
 
     @property
     def history_count(self) -> int | None:
-        """Return how many revisions of a key are kept; 0: all, None for an object store."""
+        """Return the number of revisions kept per key; 0: all, None for an object store."""
         return max(0, self._number("max_msgs_per_subject")) if self.has_keys else None
 
     @property
@@ -63,7 +63,7 @@ class BucketRow:
 
     @property
     def description(self) -> str:
-        """Return its description, after the mirrored bucket and `sealed`."""
+        """Return the description, preceded by the mirrored bucket and `sealed`."""
         mirror = text_at(self.config, "mirror.name")
         mirrored = f"mirror of {bucket_of(mirror)} " if mirror else ""
         sealed = "sealed " if self.config.get("sealed") else ""
@@ -71,7 +71,7 @@ class BucketRow:
 
     @property
     def storage(self) -> str:
-        """Return file or memory, with the compression."""
+        """Return the storage, `file` or `memory`, with the compression."""
         compression = str(self.config.get("compression") or "none")
         storage = str(self.config.get("storage") or "")
         return storage if compression == "none" else f"{storage} {compression}"
@@ -82,7 +82,7 @@ def _or_unlimited(format: Callable[[V], str]) -> Callable[[V | None], str]:
     return lambda value: _UNLIMITED if value is None else format(value)
 
 
-_text: Callable[..., Column[BucketRow]] = partial(column, format=plain, numeric=False)
+_text: Callable[..., Column[BucketRow]] = partial(column, format=text_or_dash, numeric=False)
 _number: Callable[..., Column[BucketRow]] = partial(column, format=count_text)
 
 BUCKET_COLUMNS: tuple[Column[BucketRow], ...] = (
@@ -104,17 +104,17 @@ BUCKET_COLUMNS: tuple[Column[BucketRow], ...] = (
             lambda row: row.history_count,
             format=lambda count: _UNLIMITED if count == 0 else count_text(count)),
     _number("ttl", "TTL", "How long anything is kept; ∞ without a limit.",
-            lambda row: row.max_age_s, format=_or_unlimited(duration_text), level=dim),
+            lambda row: row.max_age_s, format=_or_unlimited(duration_text), level=dim_level),
     _number("most", "MOST", "The most it may store; ∞ without a limit.",
-            lambda row: row.max_bytes, format=_or_unlimited(bytes_text), level=dim),
+            lambda row: row.max_bytes, format=_or_unlimited(bytes_text), level=dim_level),
     _number("replicas", "REPLICAS", "On how many servers it is.",
             lambda row: row.config.get("num_replicas", 1)),
     _text("storage", "STORE", "File or memory, and whether the server compresses it.",
-          lambda row: row.storage, level=dim),
+          lambda row: row.storage, level=dim_level),
     _text("sealed", "SEALED", "Whether nothing can be stored or deleted any more.",
           lambda row: "yes" if row.config.get("sealed") else "no"),
     _number("changed", "CHANGED", "How long ago something was stored last (`state.last_ts`).",
-            lambda row: row.changed_ago_s, format=duration_text, level=dim),
+            lambda row: row.changed_ago_s, format=duration_text, level=dim_level),
     _text("description", "DESCRIPTION", "What its description says; of a mirror, of what.",
-          lambda row: row.description, format=lambda text: text or "", level=dim),
+          lambda row: row.description, format=lambda text: text or "", level=dim_level),
 )  # fmt: skip

@@ -45,15 +45,15 @@ class Column(Generic[R]):
     text: Callable[[R], str]
     """Returns the value for people, on one line without control characters; also if unknown."""
     level: Callable[[R], str]
-    """Returns the level of the value: ok, warn, bad or a look as dim; empty for a plain value."""
+    """Returns the style of the value: ok, warn, bad, or another such as dim; empty for none."""
     used_ratio: Callable[[R], float] | None
     """Returns the used share of the row's limit, 0 … 1; None for a column without limits."""
     dims_unknown: bool
     """Whether unknown values are shown dim."""
     numeric: bool
-    """Whether it is aligned to the right and sorted with the largest value first."""
+    """Whether the column is aligned to the right, and sorted with the largest value first."""
     json: JsonField | None = None
-    """Its field in JSON; None: only tables show the column."""
+    """The field in JSON; None: only tables show the column."""
     values: Callable[..., Sequence[object]] | None = None
     """Returns the values of all rows of a view; None if the view has no such column."""
 
@@ -87,7 +87,7 @@ def column(
 
 
 def json_column(json: JsonField, value: Callable[[R], object], help: str = "") -> Column[R]:
-    """Return a column that no table shows."""
+    """Return a column that is only in JSON."""
     return column("", "", help, value, str, json=json)
 
 
@@ -105,8 +105,8 @@ def json_values(columns: Iterable[Column[R]], row: R) -> dict[str, object]:
     return {column.json.name: column.value(row) for column in columns if column.json is not None}
 
 
-def plain(value: str | None) -> str:
-    """Return the text unchanged, or a dash if it is unknown or empty."""
+def text_or_dash(value: str | None) -> str:
+    """Return the text, or a dash if it is unknown or empty."""
     return value or UNKNOWN
 
 
@@ -133,11 +133,11 @@ def config_field(
     }
 
 
-def dim(_row: object) -> str:
-    """Return the level of a value of little interest."""
+def dim_level(_row: object) -> str:
+    """Return the level `dim` for any row."""
     return "dim"
 
 
-def dim_unless(value: Callable[[R], object]) -> Callable[[R], str]:
-    """Return a function for `level` that is dim if the value is 0 or unknown."""
+def dim_if_zero(value: Callable[[R], object]) -> Callable[[R], str]:
+    """Return a function that returns the level `dim` if the row's value is 0 or unknown."""
     return lambda row: "" if value(row) else "dim"

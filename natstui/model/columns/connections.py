@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from natstui.model.clients.connection import ClientConnection
-from natstui.model.columns.column import Column, column, plain
+from natstui.model.columns.column import Column, column, text_or_dash
 from natstui.model.columns.traffic import rate_columns, total_columns
 from natstui.model.traffic import Traffic
 from natstui.units import bytes_text, count_text, duration_text, moment_text
@@ -29,14 +29,14 @@ def _state(row: ConnectionRow) -> str:
     connection = row.connection
     if connection.stopped_at_us is not None:
         return connection.reason or "ended"
-    return connection.was_slow or "open"
+    return connection.slow_text or "open"
 
 
 def _state_level(row: ConnectionRow) -> str:
     connection = row.connection
     if connection.stopped_at_us is not None:
-        return "bad" if connection.was_slow else "dim"
-    return "warn" if connection.was_slow else "ok"
+        return "bad" if connection.slow_text else "dim"
+    return "warn" if connection.slow_text else "ok"
 
 
 def _rtt_s(row: ConnectionRow) -> float | None:
@@ -44,7 +44,7 @@ def _rtt_s(row: ConnectionRow) -> float | None:
     return None if rtt_us is None else rtt_us / 1e6
 
 
-_text: Callable[..., Column[ConnectionRow]] = partial(column, format=plain, numeric=False)
+_text: Callable[..., Column[ConnectionRow]] = partial(column, format=text_or_dash, numeric=False)
 _number: Callable[..., Column[ConnectionRow]] = partial(column, format=count_text)
 
 IDENTITY_COLUMNS: tuple[Column[ConnectionRow], ...] = (
@@ -82,7 +82,7 @@ CONNECTION_COLUMNS: tuple[Column[ConnectionRow], ...] = (
     _number("idle", "IDLE", "How long the client has neither sent nor received anything.",
             lambda row: row.connection.idle_s, format=duration_text),
     _text("slow", "SLOW", "Whether the client did not read fast enough.",
-          lambda row: row.connection.was_slow, format=lambda was_slow: was_slow or ""),
+          lambda row: row.connection.slow_text, format=lambda was_slow: was_slow or ""),
     _text("ended", "ENDED", "When the connection was closed.",
           lambda row: row.connection.stopped_at_us, format=moment_text),
     _text("reason", "REASON", "Why the connection was closed.", lambda row: row.connection.reason),

@@ -14,15 +14,15 @@ from natstui.model.columns.column import (
     JsonField,
     column,
     config_field,
-    dim,
-    dim_unless,
+    dim_if_zero,
+    dim_level,
     json_column,
-    plain,
     stored_field,
+    text_or_dash,
 )
 from natstui.model.columns.view import ConsumerView
 from natstui.model.findings.catalogue.kind import Level
-from natstui.model.findings.thresholds import NEAR_LAG_S
+from natstui.model.findings.thresholds import LAG_WARNING_S
 from natstui.model.live.ack_times import AckWindow
 from natstui.model.live.age import Lag, activity_at_us, consumer_lag
 from natstui.model.live.limits import is_near, time_to_drain_s
@@ -33,7 +33,7 @@ from natstui.units import UNKNOWN, count_text, duration_text, rate_text
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRow:
-    """One consumer at one moment: a row of a view."""
+    """One consumer at one time: a row of a view."""
 
     view: ConsumerView
     index: int
@@ -45,7 +45,7 @@ class ConsumerRow:
 
     @property
     def stream(self) -> str:
-        """Return the name of its stream."""
+        """Return the name of the consumer's stream."""
         return self.view.columns.stream[self.index]
 
     @property
@@ -55,7 +55,7 @@ class ConsumerRow:
 
     @property
     def is_pull(self) -> bool | None:
-        """Return whether it is a pull consumer; None if unknown."""
+        """Return whether the consumer is a pull consumer; None if unknown."""
         return None if self.config is None else self.config.pull
 
     @property
@@ -76,12 +76,12 @@ class ConsumerRow:
 
     @property
     def sampled_ago_s(self) -> float:
-        """Return the age of these values in seconds."""
+        """Return the age of the row in seconds."""
         return self.view.sampled_ago_s(self.index)
 
     @property
     def is_stale(self) -> bool:
-        """Return whether these values are stale."""
+        """Return whether the row is stale."""
         return self.view.stale_s(self.index) is not None
 
     @property
@@ -92,7 +92,7 @@ class ConsumerRow:
 
     @property
     def acks(self) -> AckRate:
-        """Return the acks per second, with whether they are estimated."""
+        """Return the acks per second, and whether they are estimated."""
         return self.view.acks(self.index)
 
     @property
@@ -109,7 +109,7 @@ class ConsumerRow:
 
     @property
     def ack_times(self) -> LatencyCounts:
-        """Return the histogram of `ack_window`; empty without samples."""
+        """Return the histogram of sampled ack times in the last minutes; empty without samples."""
         window = self.ack_window
         return EMPTY if window is None else window.times
 
@@ -125,7 +125,7 @@ class ConsumerRow:
 
     @property
     def drained_in_s(self) -> float | None:
-        """Return the seconds until nothing is pending, by the trend of the last 30 s."""
+        """Return the seconds until nothing is pending, by the trend; None if never."""
         return time_to_drain_s(self.pending_msgs, self.backlog_trend_per_s)
 
 
@@ -143,7 +143,7 @@ def _json_setting(name: str, help: str = "") -> Column[ConsumerRow]:
     return column("", "", help, format=str, **_setting(name))
 
 
-_text: Callable[..., Column[ConsumerRow]] = partial(column, format=plain, numeric=False)
+_text: Callable[..., Column[ConsumerRow]] = partial(column, format=text_or_dash, numeric=False)
 _number: Callable[..., Column[ConsumerRow]] = partial(column, format=count_text)
 
 
@@ -219,7 +219,7 @@ def _lag_text(row: ConsumerRow) -> str:
 
 def _lag_level(row: ConsumerRow) -> str:
     lag_s = _lag_s(row)
-    return "dim" if not lag_s else "warn" if lag_s > NEAR_LAG_S else ""
+    return "dim" if not lag_s else "warn" if lag_s > LAG_WARNING_S else ""
 
 
 def _drain_text(row: ConsumerRow) -> str:
@@ -273,17 +273,17 @@ CONSUMER_COLUMNS: tuple[Column[ConsumerRow], ...] = (
     json_column(JsonField("status_reason", str),
                 lambda row: row.view.verdict(row.index).evidence,
                 "The numbers behind the status."),
-    _text("mode", "MODE", "Pull or push.", format=_mode_text, level=dim,
+    _text("mode", "MODE", "Pull or push.", format=_mode_text, level=dim_level,
           **_setting("pull", help="Clients pull; else the server pushes.")),
     _text("life", "LIFE", "Durable, or ephemeral: deleted when no client uses it.",
-          format=_life_text, level=dim,
+          format=_life_text, level=dim_level,
           **_setting("durable", help="Stays when no client uses it.")),
     _text("ack", "ACK", "Which messages must be acknowledged: explicit, all, none.",
-          level=dim, **_setting("ack_policy")),
+          level=dim_level, **_setting("ack_policy")),
     _json_setting("filter_subjects", "Empty: everything in the stream."),
     _number("pending", "PENDING",
             "Unprocessed: messages that match and were never delivered (`num_pending`).",
-            level=dim_unless(lambda row: row.pending_msgs),
+            level=dim_if_zero(lambda row: row.pending_msgs),
             **_stored("pending_msgs", "num_pending")),
     _number("ack_pending", "ACK PEND",
             "Delivered and waiting for their acknowledgement, of how many allowed "
@@ -305,13 +305,13 @@ CONSUMER_COLUMNS: tuple[Column[ConsumerRow], ...] = (
     _number("delivered_rate", "DELIV/s",
             "Deliveries per second, redeliveries included: growth of the delivered consumer "
             "sequence.",
-            _delivered_msgs_per_s, format=rate_text, level=dim_unless(_delivered_msgs_per_s),
+            _delivered_msgs_per_s, format=rate_text, level=dim_if_zero(_delivered_msgs_per_s),
             json=JsonField("delivered_msgs_per_s", float | None)),
     _number("acked_rate", "ACK/s",
             "Acks per second: first deliveries minus the growth of ACK PEND and, with max "
             "deliver, of REDEL, which includes dropped messages; ~: inexact, because of filters "
             "or gaps.",
-            _acked_msgs_per_s, text=_acked_text, level=dim_unless(_acked_msgs_per_s),
+            _acked_msgs_per_s, text=_acked_text, level=dim_if_zero(_acked_msgs_per_s),
             json=JsonField("acked_msgs_per_s", float | None,
                            help="First deliveries minus the growth of what waits, and of "
                                 "dropped messages.")),
@@ -341,7 +341,7 @@ CONSUMER_COLUMNS: tuple[Column[ConsumerRow], ...] = (
           lambda row: row.pending_msgs, format=count_text),
     _number("floor", "ACK FLOOR s/c",
             "Ack floor, stream and consumer sequence: all up to here is acked or dropped.",
-            text=_sequences_text("ack_floor"), level=dim,
+            text=_sequences_text("ack_floor"), level=dim_level,
             **_stored("ack_floor_stream_seq", "ack_floor_stream_seq",
                       "Stream sequence up to which all messages were acked, terminated or "
                       "dropped.")),
@@ -351,14 +351,14 @@ CONSUMER_COLUMNS: tuple[Column[ConsumerRow], ...] = (
                  "ack_floor_consumer_seq"),
     _number("delivered", "DELIVERED s/c",
             "Delivered so far, stream and consumer sequence (the latter counts redeliveries).",
-            text=_sequences_text("delivered"), level=dim,
+            text=_sequences_text("delivered"), level=dim_level,
             **_stored("delivered_stream_seq", "delivered_stream_seq",
                       "Highest stream sequence delivered.")),
     _json_stored("delivered_consumer_seq", "Deliveries, redeliveries included.",
                  "delivered_consumer_seq"),
     _number("activity", "ACTIVE",
             "Time since the last delivery or acknowledgement, whichever is later.",
-            _inactive_s, format=duration_text, level=dim),
+            _inactive_s, format=duration_text, level=dim_level),
     _json_stored("delivered_at_us"),
     _json_stored("acked_at_us"),
     _json_stored("pinned_client"),

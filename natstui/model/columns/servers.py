@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from natstui.model.columns.column import Column, column, plain
+from natstui.model.columns.column import Column, column, text_or_dash
 from natstui.model.columns.traffic import rate_columns, total_columns
 from natstui.model.live.limits import is_near
 from natstui.model.servers.leaders import Leaders
-from natstui.model.servers.server import JetStreamHere, Meta, ServerSeen, Storage
-from natstui.model.servers.words import LEADER, meta_role
+from natstui.model.servers.server import Meta, ServerJetStream, ServerSeen, Storage
+from natstui.model.servers.text import LEADER, meta_role
 from natstui.model.traffic import Traffic
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 
 BUSY_PERCENT = 90.0
-"""CPU use of each core from which a server is busy."""
+"""CPU use in % of all cores above which a server is busy."""
 MANY_HA_ASSETS_COUNT = 1_000
 
 
@@ -33,14 +33,14 @@ class ServerRow:
 
     @property
     def role(self) -> str:
-        """Return its role in the meta group, or how long it is down."""
+        """Return the server's role in the meta group, or its downtime, as text."""
         if self.down_s is not None:
             return f"down {duration_text(max(0.0, self.down_s))}"
         return meta_role(self.meta, self.seen.name)
 
     @property
     def streams_led_count(self) -> int | None:
-        """Return the number of streams that it leads, of all accounts or else of this one."""
+        """Return the number of led streams: of all accounts, else of this one; None if unknown."""
         jetstream, streams_by_server = self.seen.jetstream, self.leaders.streams_count
         if jetstream is not None and jetstream.streams_led_count is not None:
             return jetstream.streams_led_count
@@ -48,7 +48,7 @@ class ServerRow:
 
     @property
     def consumers_led_count(self) -> int | None:
-        """Return the number of consumers that it leads, of all accounts or else of this one."""
+        """Return the number of led consumers: of all accounts, or of this one."""
         jetstream, leaders = self.seen.jetstream, self.leaders
         if jetstream is not None and jetstream.consumers_led_count is not None:
             return jetstream.consumers_led_count
@@ -56,12 +56,12 @@ class ServerRow:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether its CPU use is above `BUSY_PERCENT`."""
+        """Return whether the server's CPU use is above `BUSY_PERCENT` of its cores."""
         return (self.seen.cpu_percent or 0) > BUSY_PERCENT * (self.seen.cores_count or 1)
 
     @property
     def is_full(self) -> bool:
-        """Return whether its file or memory storage is nearly full."""
+        """Return whether the server's file or memory storage is nearly full."""
         jetstream = self.seen.jetstream
         return jetstream is not None and any(
             is_near(store.used_bytes, store.max_bytes)
@@ -82,13 +82,13 @@ def _cpu_ratio(row: ServerRow) -> float:
 
 
 def _jetstream_value(
-    get: Callable[[JetStreamHere], int | None],
+    get: Callable[[ServerJetStream], int | None],
 ) -> Callable[[ServerRow], int | None]:
     return lambda row: None if row.seen.jetstream is None else get(row.seen.jetstream)
 
 
 def _store_column(
-    key: str, title: str, help: str, store_of: Callable[[JetStreamHere], Storage]
+    key: str, title: str, help: str, store_of: Callable[[ServerJetStream], Storage]
 ) -> Column[ServerRow]:
     def level(row: ServerRow) -> str:
         store = row.seen.jetstream and store_of(row.seen.jetstream)
@@ -102,7 +102,7 @@ def _store_column(
     return column(key, title, help, value, bytes_text, level, used_ratio)
 
 
-_text: Callable[..., Column[ServerRow]] = partial(column, format=plain, numeric=False)
+_text: Callable[..., Column[ServerRow]] = partial(column, format=text_or_dash, numeric=False)
 _number: Callable[..., Column[ServerRow]] = partial(column, format=count_text)
 
 SERVER_COLUMNS: tuple[Column[ServerRow], ...] = (

@@ -13,11 +13,11 @@ from natstui.model.columns.column import (
     JsonField,
     column,
     config_field,
-    dim,
-    dim_unless,
+    dim_if_zero,
+    dim_level,
     json_column,
-    plain,
     stored_field,
+    text_or_dash,
 )
 from natstui.model.columns.view import StreamView
 from natstui.model.findings.catalogue.kind import Level
@@ -34,7 +34,7 @@ _KINDS = {"stream": "stream", "kv": "KV", "object": "object"}
 
 @dataclass(frozen=True, slots=True)
 class StreamRow:
-    """One stream at one moment: a row of a view."""
+    """One stream at one time: a row of a view."""
 
     view: StreamView
     index: int
@@ -76,12 +76,12 @@ class StreamRow:
 
     @property
     def sampled_ago_s(self) -> float:
-        """Return the age of these values in seconds."""
+        """Return the age of the row in seconds."""
         return self.view.sampled_ago_s(self.index)
 
     @property
     def is_stale(self) -> bool:
-        """Return whether these values are stale."""
+        """Return whether the row is stale."""
         return self.view.stale_s(self.index) is not None
 
     @property
@@ -100,7 +100,7 @@ class StreamRow:
 
     @property
     def used_percent(self) -> float | None:
-        """Return the higher use of the message and the byte limit; None without both."""
+        """Return the use in % of the more used limit of messages or bytes; None without limits."""
         percents = self.limit_percents
         return max(
             (percents[limit] for limit in ("msgs", "bytes") if limit in percents), default=None
@@ -108,7 +108,7 @@ class StreamRow:
 
     @property
     def full_in_s(self) -> float | None:
-        """Return the seconds until one of these limits is reached, by the trend; None if never."""
+        """Return the seconds until max messages or max bytes is reached, by the trend."""
         config, columns, row = self.config, self.view.columns, self.index
         if config is None:
             return None
@@ -132,7 +132,7 @@ def _json_setting(name: str) -> Column[StreamRow]:
     return column("", "", "", format=str, **_setting(name))
 
 
-_text: Callable[..., Column[StreamRow]] = partial(column, format=plain, numeric=False)
+_text: Callable[..., Column[StreamRow]] = partial(column, format=text_or_dash, numeric=False)
 _number: Callable[..., Column[StreamRow]] = partial(column, format=count_text)
 
 
@@ -168,7 +168,7 @@ def _age_column(key: str, title: str, help: str, stored: str) -> Column[StreamRo
     def age_s(row: StreamRow) -> float | None:
         return row.view.age_s(getattr(row.view.columns, stored)[row.index])
 
-    return column(key, title, help, age_s, duration_text, dim)
+    return column(key, title, help, age_s, duration_text, dim_level)
 
 
 def _percent_text(row: StreamRow, percent: float | None) -> str:
@@ -288,12 +288,12 @@ STREAM_COLUMNS: tuple[Column[StreamRow], ...] = (
     _json_setting("description"),
     _text("subjects", "SUBJECTS",
           "Subjects that the stream stores, or the stream that it copies.",
-          text=_subjects_text, level=dim,
+          text=_subjects_text, level=dim_level,
           **_setting("subjects", help="Subjects that the stream stores.")),
-    _text("storage", "STORE", "File or memory.", level=dim, **_setting("storage")),
+    _text("storage", "STORE", "File or memory.", level=dim_level, **_setting("storage")),
     _text("retention", "RETAINS",
           "When messages are removed: by limits, once all consumers acked, or once one acked.",
-          level=dim, **_setting("retention")),
+          level=dim_level, **_setting("retention")),
     _json_setting("discard"),
     _number("msgs", "MSGS", "Messages stored now (`state.messages`).",
             **_stored("stored_msgs", "total_messages")),
@@ -301,19 +301,19 @@ STREAM_COLUMNS: tuple[Column[StreamRow], ...] = (
             **_stored("stored_bytes", "total_bytes")),
     _number("in", "IN/s",
             "Messages stored per second: growth of the last sequence between two polls.",
-            _in_msgs_per_s, format=rate_text, level=dim_unless(_in_msgs_per_s),
+            _in_msgs_per_s, format=rate_text, level=dim_if_zero(_in_msgs_per_s),
             json=JsonField("in_msgs_per_s", float | None)),
     _number("in_bytes", "B/s",
             "Bytes stored per second: growth of BYTES; ~: messages were removed meanwhile, so "
             "that their mean size is added for each of them.",
-            _in_bytes_per_s, text=_in_bytes_text, level=dim_unless(_in_bytes_per_s),
+            _in_bytes_per_s, text=_in_bytes_text, level=dim_if_zero(_in_bytes_per_s),
             json=JsonField("in_bytes_per_s", float | None, help="Growth of the stored bytes.")),
     json_column(JsonField("in_bytes_estimated", bool), lambda row: row.rates.in_bytes_estimated,
                 "Messages were removed meanwhile: their bytes are counted by the mean size of "
                 "stored ones."),
     _number("removed", "OUT/s",
             "Messages removed per second, by limits, acks, deletes or purges.",
-            _removed_msgs_per_s, format=rate_text, level=dim_unless(_removed_msgs_per_s),
+            _removed_msgs_per_s, format=rate_text, level=dim_if_zero(_removed_msgs_per_s),
             json=JsonField("removed_msgs_per_s", float | None)),
     _text("trend", "INGEST 1m",
           "Messages stored a second over the last minute, from zero to its own highest.",
@@ -321,11 +321,11 @@ STREAM_COLUMNS: tuple[Column[StreamRow], ...] = (
     _number("consumers", "CONS", "Consumers of the stream (`state.consumer_count`).",
             **_stored("consumers_count", "consumer_count")),
     _number("first_seq", "FIRST SEQ", "First sequence stored (`state.first_seq`).", format=str,
-            level=dim, **_stored("first_seq", "first_seq")),
+            level=dim_level, **_stored("first_seq", "first_seq")),
     _age_column("first_age", "OLDEST", "Age of the first message stored (`state.first_ts`).",
                 "first_at_us"),
     _number("last_seq", "LAST SEQ", "Last sequence stored (`state.last_seq`).", format=str,
-            level=dim, **_stored("last_seq", "last_seq")),
+            level=dim_level, **_stored("last_seq", "last_seq")),
     _age_column("last_age", "NEWEST", "Age of the last message stored (`state.last_ts`).",
                 "last_at_us"),
     _json_stored("first_at_us"),

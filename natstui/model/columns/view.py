@@ -1,4 +1,4 @@
-"""Streams and consumers at one moment, by row: state, rates and findings, computed once."""
+"""Streams and consumers at one time, by row: state, rates and findings, computed once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from functools import cached_property
 from typing import NamedTuple, TypeVar, cast
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
-from natstui.model.findings.catalogue.consumers import STANDSTILL
+from natstui.model.findings.catalogue.consumers import STUCK_KINDS
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.catalogue.status import Status
-from natstui.model.findings.finding import of_key
+from natstui.model.findings.finding import entity_of_key
 from natstui.model.findings.verdict import (
     Verdict,
+    consumer_statuses,
     consumer_verdict,
-    statuses,
     stream_statuses,
     stream_verdict,
 )
@@ -48,7 +48,7 @@ class ConsumersStatus(NamedTuple):
     kind: Kind
     consumers_count: int
     are_stuck: bool
-    """Whether delivery to all of them has stopped, though messages are pending."""
+    """Whether delivery to all these consumers has stopped, though messages are pending."""
 
 
 def _severity_level(status: Status | Kind) -> int:
@@ -57,10 +57,10 @@ def _severity_level(status: Status | Kind) -> int:
 
 
 class View:
-    """A state at one moment. `late_us` is the age of its newest poll."""
+    """The state at one time, at which its newest poll is `poll_age_us` old."""
 
-    def __init__(self, state: State, late_us: int = 0) -> None:
-        self.state = at_moment(state, late_us)
+    def __init__(self, state: State, poll_age_us: int = 0) -> None:
+        self.state = at_moment(state, poll_age_us)
         self.now_mono_us = self.state.now_mono_us
         self.now_at_us = self.state.now_at_us
         self._computed: dict[tuple[str, int], object] = {}
@@ -73,30 +73,30 @@ class View:
 
     @cached_property
     def stale_us(self) -> int:
-        """Return the age from which a row is stale."""
+        """Return the age above which a row is stale."""
         return row_stale_after_us(self.state)
 
     def age_s(self, at_us: int | None) -> float | None:
-        """Return the time since a UTC time, in seconds; None for None."""
+        """Return the seconds since a time (UTC); None if the time is None."""
         return None if at_us is None else max(0.0, (self.now_at_us - at_us) / 1e6)
 
     def age_text(self, at_us: int | None) -> str:
-        """Return the time since a UTC time as text."""
+        """Return the duration since a time (UTC) as text."""
         return duration_text(self.age_s(at_us))
 
 
 class AssetView(View):
-    """Streams or consumers at one moment, by row: keys, ages and trends."""
+    """Streams or consumers at one time, by row: keys, ages and trends."""
 
     def __init__(
         self,
         state: State,
-        late_us: int,
+        poll_age_us: int,
         table: Table[StreamColumns] | Table[ConsumerColumns],
         history: History,
         is_stale: Callable[[State, int], bool],
     ) -> None:
-        super().__init__(state, late_us)
+        super().__init__(state, poll_age_us)
         self._table, self._history, self._is_stale = table, history, is_stale
 
     def __len__(self) -> int:
@@ -108,15 +108,15 @@ class AssetView(View):
 
     @property
     def roster(self) -> Roster:
-        """Return the identities of the rows."""
+        """Return the keys of all rows."""
         return self._table.roster
 
     def key(self, row: int) -> Key:
-        """Return the identity of a row."""
+        """Return the key of a row."""
         return self._table.roster.keys[row]
 
     def trend(self, row: int, name: str) -> float | None:
-        """Return the change per second of a gauge over half a minute."""
+        """Return the change per second of a gauge over 30 s; None if unknown."""
         return trend_per_s(self._history, self.key(row), name)
 
     def series(self, row: int, name: str, window_s: int = 60) -> list[Point]:
@@ -128,15 +128,15 @@ class AssetView(View):
         return (self.now_mono_us - self._table.columns.sampled_mono_us[row]) / 1e6
 
     def stale_s(self, row: int) -> float | None:
-        """Return the age of a stale row in seconds; None for a fresh one."""
+        """Return the age of a stale row in seconds; None for a fresh row."""
         return self.sampled_ago_s(row) if self._is_stale(self.state, row) else None
 
 
 class StreamView(AssetView):
-    """Streams at one moment, by row."""
+    """Streams at one time, by row."""
 
-    def __init__(self, state: State, late_us: int = 0) -> None:
-        super().__init__(state, late_us, state.streams, state.stream_history, stream_is_stale)
+    def __init__(self, state: State, poll_age_us: int = 0) -> None:
+        super().__init__(state, poll_age_us, state.streams, state.stream_history, stream_is_stale)
         self.columns: StreamColumns = self.state.streams.columns
         """The newest known rows."""
 
@@ -144,7 +144,7 @@ class StreamView(AssetView):
         """Return the configuration of a row; None if unknown."""
         return self.state.stream_configurations.get(self.columns.name[row])
 
-    def configured(self, get: Callable[[StreamConfiguration], object]) -> list[object]:
+    def configuration_values(self, get: Callable[[StreamConfiguration], object]) -> list[object]:
         """Return one value of each row's configuration, for sorting; None if unknown."""
         configs = (self.config(row) for row in range(len(self)))
         return [None if config is None else get(config) for config in configs]
@@ -159,18 +159,18 @@ class StreamView(AssetView):
         return self.compute_once("verdict", row, lambda: stream_verdict(self.state, row))
 
     @cached_property
-    def _below(self) -> Mapping[str, tuple[int, int]]:
-        return self.state.findings.open_counts().below_count
+    def _consumer_counts(self) -> Mapping[str, tuple[int, int]]:
+        return self.state.findings.count_open().consumers_by_stream_count
 
-    def below(self, row: int) -> ConsumersStatus | None:
-        """Return the worst finding of a stream's consumers; None without any."""
+    def consumers_status(self, row: int) -> ConsumersStatus | None:
+        """Return the worst finding of a stream's consumers; None without findings."""
         name = self.columns.name[row]
-        if name not in self._below:
+        if name not in self._consumer_counts:
             return None
         state = self.state
         rows = state.consumers.roster.rows_of_stream.get(name, ())
         findings = [
-            state.findings.worst(of_key(state.consumers.roster.keys[consumer_row]))
+            state.findings.find_worst(entity_of_key(state.consumers.roster.keys[consumer_row]))
             for consumer_row in rows
         ]
         kinds = [
@@ -181,26 +181,32 @@ class StreamView(AssetView):
         if not kinds:
             return None
         worst = max(kinds, key=lambda kind: kind.severity_level)
-        same_severity_kinds = [kind for kind in kinds if kind.severity == worst.severity]
+        worst_kinds = [kind for kind in kinds if kind.severity == worst.severity]
         return ConsumersStatus(
             worst,
-            len(same_severity_kinds),
-            all(kind in STANDSTILL for kind in same_severity_kinds),
+            len(worst_kinds),
+            all(kind in STUCK_KINDS for kind in worst_kinds),
         )
 
     def severity_levels(self) -> list[int]:
-        """Return the severity of each row, with that of its consumers; 0 without findings."""
+        """Return the severity of each row, including its consumers; 0 without findings."""
         levels = [_severity_level(status) for status in stream_statuses(self.state)]
-        for name in self._below:
+        for name in self._consumer_counts:
             for row in self.state.streams.roster.rows_of_stream.get(name, ()):
-                below = self.below(row)
-                if below is not None:
-                    levels[row] = max(levels[row], below.kind.severity_level)
+                status = self.consumers_status(row)
+                if status is not None:
+                    levels[row] = max(levels[row], status.kind.severity_level)
         return levels
 
     def has_problem(self, row: int) -> bool:
-        """Return whether the stream or a consumer of it has a finding, or its row is stale."""
-        if self.verdict(row).level in ("bad", "warn") or self.columns.name[row] in self._below:
+        """Return whether a stream or its consumers have a critical finding or a warning.
+
+        True also if the row is stale.
+        """
+        if (
+            self.verdict(row).level in ("bad", "warn")
+            or self.columns.name[row] in self._consumer_counts
+        ):
             return True
         return self.stale_s(row) is not None
 
@@ -211,11 +217,11 @@ class StreamView(AssetView):
 
 
 class ConsumerView(AssetView):
-    """Consumers at one moment, by row: all of them, or those of one stream."""
+    """Consumers at one time, by row: all, or only of one stream."""
 
-    def __init__(self, state: State, late_us: int = 0, stream: str | None = None) -> None:
+    def __init__(self, state: State, poll_age_us: int = 0, stream: str | None = None) -> None:
         consumers = state.consumers
-        super().__init__(state, late_us, consumers, state.consumer_history, consumer_is_stale)
+        super().__init__(state, poll_age_us, consumers, state.consumer_history, consumer_is_stale)
         self.stream = stream
         self.columns: ConsumerColumns = self.state.consumers.columns
         """The newest known rows."""
@@ -231,13 +237,13 @@ class ConsumerView(AssetView):
         name = (self.columns.stream[row], self.columns.name[row])
         return self.state.consumer_configurations.get(name)
 
-    def configured(self, get: Callable[[ConsumerConfiguration], object]) -> list[object]:
+    def configuration_values(self, get: Callable[[ConsumerConfiguration], object]) -> list[object]:
         """Return one value of each row's configuration, for sorting; None if unknown."""
         configs = (self.config(row) for row in range(len(self)))
         return [None if config is None else get(config) for config in configs]
 
     def stream_key(self, name: str) -> Key | None:
-        """Return the identity of the stream that now has this name."""
+        """Return the key of the stream with this name; None without one."""
         rows = self.state.streams.roster.rows_of_stream.get(name)
         return self.state.streams.roster.keys[rows[-1]] if rows else None
 
@@ -253,7 +259,7 @@ class ConsumerView(AssetView):
         )
 
     def acks(self, row: int) -> AckRate:
-        """Return the acks per second, with whether they are estimated."""
+        """Return the acks per second, and whether they are estimated."""
         history = self.state.consumer_history
         return self.compute_once(
             "acks", row, lambda: ack_rate(history, self.key(row), self.config(row))
@@ -266,10 +272,10 @@ class ConsumerView(AssetView):
 
     def severity_levels(self) -> list[int]:
         """Return the severity of each row; 0 without findings."""
-        return [_severity_level(status) for status in statuses(self.state)]
+        return [_severity_level(status) for status in consumer_statuses(self.state)]
 
     def has_problem(self, row: int) -> bool:
-        """Return whether the consumer has a finding, or its row is stale."""
+        """Return whether a consumer has a critical finding or a warning, or a stale row."""
         return self.verdict(row).level in ("bad", "warn") or self.stale_s(row) is not None
 
     def search_text(self, row: int) -> str:

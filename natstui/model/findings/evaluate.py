@@ -15,38 +15,38 @@ from types import MappingProxyType
 
 from natstui.model.bench.plan import BENCHMARK_STREAM
 from natstui.model.clients.watch import ClientsRead
-from natstui.model.findings.attention import attention
-from natstui.model.findings.catalogue.consumers import GONE
+from natstui.model.findings.attention import update_checked_assets
+from natstui.model.findings.catalogue.consumers import CONSUMER_DELETED
 from natstui.model.findings.catalogue.every import successor_of
 from natstui.model.findings.catalogue.kind import Kind
-from natstui.model.findings.catalogue.streams import S_GONE
+from natstui.model.findings.catalogue.streams import STREAM_DELETED
 from natstui.model.findings.causes.cause import Order, Rank, Topic
 from natstui.model.findings.causes.consumers import CONSUMER_ORDER, consumer_causes
 from natstui.model.findings.causes.settings import MANY_PULLS
 from natstui.model.findings.causes.streams import STREAM_ORDER, stream_causes
 from natstui.model.findings.facts.consumer import ConsumerFacts
-from natstui.model.findings.facts.memory import Before, Memory
+from natstui.model.findings.facts.memory import Memory, PreviousRows
 from natstui.model.findings.facts.remember import update_memory
 from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.findings.finding import (
-    RESOLVED_KEPT,
-    Counting,
+    MAX_RESOLVED,
     Entity,
+    Evaluation,
     Finding,
+    FindingCounter,
     Findings,
-    Seat,
     Symptom,
-    Watched,
-    of_key,
+    WatchedCondition,
+    entity_of_key,
 )
 from natstui.model.findings.rules.account import account_conditions
-from natstui.model.findings.rules.rowless import recreated_again
+from natstui.model.findings.rules.rowless import recreation_conditions
 from natstui.model.findings.thresholds import (
-    GONE_KEPT_S,
-    HOLES_FEWEST,
-    PILE_UP_FEWEST,
-    STOPPED_LEAST_S,
-    SUBJECTS_OWN_FEWEST,
+    DELETED_KEPT_S,
+    MIN_HOLES,
+    MIN_OWN_SUBJECTS,
+    MIN_PILE_UP,
+    MIN_SILENCE_S,
 )
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.live.state import State
@@ -56,41 +56,49 @@ from natstui.model.records.record import Record, Restored, Unavailable
 from natstui.model.records.silences import Silence, Silenced
 from natstui.model.servers.watch import ServersRead
 
-MOST_ROWS = 1_000
-"""Limit of consumers that are checked after a poll; others wait for the next."""
-_PART_ROWS = 300
-MOST_GONE = 5
-"""Limit of deleted streams, or consumers of a stream, that are reported one by one."""
+MAX_CHECKED_CONSUMERS = 1_000
+"""Limit of consumers that are evaluated after a poll; others are evaluated after the next."""
+_ROWS_PER_STEP = 300
+MAX_LISTED_DELETED = 5
+"""Limit of deleted streams, or consumers of a stream, that are reported as single findings."""
 
 
-JUDGED_AFTER = (Snapshot, LinkChanged, Unavailable, Restored, Silenced, ServersRead, ClientsRead)
+EVALUATED_AFTER = (
+    Snapshot,
+    LinkChanged,
+    Unavailable,
+    Restored,
+    Silenced,
+    ServersRead,
+    ClientsRead,
+)
 """Records after which findings are evaluated again."""
 
 
-def judged(state: State, most_rows: int = MOST_ROWS) -> State:
+def evaluate_findings(state: State, max_rows: int = MAX_CHECKED_CONSUMERS) -> State:
     """Return the state with the current findings; recorded findings are kept."""
     if state.findings.recorded:
         return state
-    return replace(state, findings=evaluate(state.findings, state, most_rows))
+    return replace(state, findings=evaluate(state.findings, state, max_rows))
 
 
-def judging(state: State) -> Generator[None, None, State]:
-    """Return `judged` as a generator of steps, each of some milliseconds with many rows."""
+def evaluate_in_steps(state: State) -> Generator[None, None, State]:
+    """Return `evaluate_findings` as a generator that yields after some milliseconds of work."""
     if state.findings.recorded:
         return state
-    findings = yield from _evaluating(state.findings, state, MOST_ROWS)
+    findings = yield from _evaluation_steps(state.findings, state, MAX_CHECKED_CONSUMERS)
     return replace(state, findings=findings)
 
 
-def judged_after(state: State, record: Record) -> State:
-    """Return the state after one more record, evaluated again after those in `JUDGED_AFTER`."""
+def apply_and_evaluate(state: State, record: Record) -> State:
+    """Return the state after one more record, with current findings."""
     after = state.after(record)
-    return judged(after) if isinstance(record, JUDGED_AFTER) else after
+    return evaluate_findings(after) if isinstance(record, EVALUATED_AFTER) else after
 
 
-def evaluate(previous: Findings, state: State, most_rows: int = MOST_ROWS) -> Findings:
-    """Return the current findings, from the previous ones."""
-    parts = _evaluating(previous, state, most_rows)
+def evaluate(previous: Findings, state: State, max_rows: int = MAX_CHECKED_CONSUMERS) -> Findings:
+    """Return the findings of the state, updated from the previous ones."""
+    parts = _evaluation_steps(previous, state, max_rows)
     while True:
         try:
             next(parts)
@@ -99,65 +107,81 @@ def evaluate(previous: Findings, state: State, most_rows: int = MOST_ROWS) -> Fi
             return findings
 
 
-def _evaluating(
-    previous: Findings, state: State, most_rows: int
+def _evaluation_steps(
+    previous: Findings, state: State, max_rows: int
 ) -> Generator[None, None, Findings]:
-    board = Board(previous, state)
-    seat = attention(previous.seat, state)
-    _gone(board, previous.seat, state)
-    newer, newer_streams = _newer_consumers(seat, state), _newer_streams(seat, state)
-    memory = update_memory(seat.memory, _before(seat), state, newer, newer_streams)
-    rows = _candidates(board, seat, state, newer, memory)
-    for first in range(0, min(len(rows), most_rows), _PART_ROWS):
-        if first:
+    updater = ConditionUpdater(previous, state)
+    evaluation = update_checked_assets(previous.evaluation, state)
+    _end_deleted(updater, previous.evaluation, state)
+    sampled_rows, sampled_streams = (
+        _find_sampled_consumers(evaluation, state),
+        _find_sampled_streams(evaluation, state),
+    )
+    memory = update_memory(
+        evaluation.memory, _previous_rows(evaluation), state, sampled_rows, sampled_streams
+    )
+    rows = _select_consumers(updater, evaluation, state, sampled_rows, memory)
+    for start in range(0, min(len(rows), max_rows), _ROWS_PER_STEP):
+        if start:
             yield
-        _consumers(board, state, memory, rows[first : min(first + _PART_ROWS, most_rows)])
-    if len(rows) > _PART_ROWS:
+        _evaluate_consumers(
+            updater, state, memory, rows[start : min(start + _ROWS_PER_STEP, max_rows)]
+        )
+    if len(rows) > _ROWS_PER_STEP:
         yield
-    _streams(board, seat, state, newer_streams, memory)
-    _rest(board, state, memory)
-    now = Seat(
+    _evaluate_streams(updater, evaluation, state, sampled_streams, memory)
+    _evaluate_others(updater, state, memory)
+    next_evaluation = Evaluation(
         mono_us=state.now_mono_us,
         consumers=state.consumers.roster,
         consumer_columns=state.consumers.columns,
         streams=state.streams.roster,
         stream_columns=state.streams.columns,
-        waiting=tuple(rows[most_rows:]),
-        consumer_settings=seat.consumer_settings,
-        stream_settings=seat.stream_settings,
-        attentive=seat.attentive,
-        filtered=seat.filtered,
-        attentive_streams=seat.attentive_streams,
-        with_ephemerals=seat.with_ephemerals,
+        waiting_rows=tuple(rows[max_rows:]),
+        consumer_settings=evaluation.consumer_settings,
+        stream_settings=evaluation.stream_settings,
+        checked_consumers=evaluation.checked_consumers,
+        filtered_consumers=evaluation.filtered_consumers,
+        checked_streams=evaluation.checked_streams,
+        streams_with_ephemerals=evaluation.streams_with_ephemerals,
         memory=memory,
     )
-    return board.findings(now)
+    return updater.make_findings(next_evaluation)
 
 
-def _before(seat: Seat) -> Before | None:
+def _previous_rows(evaluation: Evaluation) -> PreviousRows | None:
     """Return the rows of the previous evaluation."""
-    if seat.consumers is None or seat.consumer_columns is None:
+    if evaluation.consumers is None or evaluation.consumer_columns is None:
         return None
-    if seat.streams is None or seat.stream_columns is None:
+    if evaluation.streams is None or evaluation.stream_columns is None:
         return None
-    return Before(seat.consumers, seat.consumer_columns, seat.streams, seat.stream_columns)
+    return PreviousRows(
+        evaluation.consumers,
+        evaluation.consumer_columns,
+        evaluation.streams,
+        evaluation.stream_columns,
+    )
 
 
-def _newer_consumers(seat: Seat, state: State) -> Sequence[int]:
+def _find_sampled_consumers(evaluation: Evaluation, state: State) -> Sequence[int]:
     """Return the rows of consumers sampled since the previous evaluation."""
-    columns, before = state.consumers.columns, seat.consumer_columns
+    columns, before = state.consumers.columns, evaluation.consumer_columns
     sampled = before.sampled_mono_us if before else None
-    return _newer(columns.sampled_mono_us, state.consumers.roster, sampled, seat.consumers)
+    return _find_sampled_rows(
+        columns.sampled_mono_us, state.consumers.roster, sampled, evaluation.consumers
+    )
 
 
-def _newer_streams(seat: Seat, state: State) -> Sequence[int]:
+def _find_sampled_streams(evaluation: Evaluation, state: State) -> Sequence[int]:
     """Return the rows of streams sampled since the previous evaluation."""
-    columns, before = state.streams.columns, seat.stream_columns
+    columns, before = state.streams.columns, evaluation.stream_columns
     sampled = before.sampled_mono_us if before else None
-    return _newer(columns.sampled_mono_us, state.streams.roster, sampled, seat.streams)
+    return _find_sampled_rows(
+        columns.sampled_mono_us, state.streams.roster, sampled, evaluation.streams
+    )
 
 
-def _newer(
+def _find_sampled_rows(
     new: Sequence[int], roster: Roster, old: Sequence[int] | None, before: Roster | None
 ) -> Sequence[int]:
     """Return the rows sampled since the previous evaluation."""
@@ -166,244 +190,300 @@ def _newer(
         return rows
     if roster is before:
         return [] if new is old else list(compress(rows, map(ne, new, old)))
-    if _begins_with(roster, before):
+    if _has_only_appended(roster, before):
         known_count = len(before.keys)
         changed = compress(rows, map(ne, new, old))
         return [*changed, *range(known_count, len(new))]
     row_of = before.row_of
-    found = []
-    for row, key, sampled in zip(rows, roster.keys, new, strict=True):
-        known = row_of.get(key)
-        if known is None or old[known] != sampled:
-            found.append(row)
-    return found
+    sampled_rows = []
+    for row, key, sampled_us in zip(rows, roster.keys, new, strict=True):
+        old_row = row_of.get(key)
+        if old_row is None or old[old_row] != sampled_us:
+            sampled_rows.append(row)
+    return sampled_rows
 
 
-def _begins_with(roster: Roster, before: Roster) -> bool:
-    """Return whether rows were only appended, as in the first polls; keys are unchanged."""
+def _has_only_appended(roster: Roster, before: Roster) -> bool:
+    """Return whether `roster` is `before` with rows appended, as in the first polls."""
     return roster.keys[: len(before.keys)] == before.keys
 
 
-def _suspicious_of(columns: ConsumerColumns, rows: Sequence[int]) -> list[int]:
-    """Return the suspicious ones of some rows."""
-    pending, unacked, again = (
+def _filter_suspicious(columns: ConsumerColumns, rows: Sequence[int]) -> list[int]:
+    """Return the suspicious rows among `rows`."""
+    pending, unacked, redelivered = (
         columns.pending_msgs, columns.ack_pending_msgs, columns.redelivered_msgs,
     )  # fmt: skip
-    paused, peers, waiting = columns.paused, columns.peers, columns.waiting_pulls_count
+    paused, peers, open_pulls = columns.paused, columns.peers, columns.waiting_pulls_count
     return [
         row
         for row in rows
         if pending[row]
         or unacked[row]
-        or again[row]
+        or redelivered[row]
         or paused[row]
         or peers[row]
-        or waiting[row] > MANY_PULLS
+        or open_pulls[row] > MANY_PULLS
     ]
 
 
-def _suspicious(columns: ConsumerColumns) -> Iterable[object]:
-    """Return for each row whether it is suspicious, by cheap comparisons."""
+def _flag_suspicious(columns: ConsumerColumns) -> Iterable[object]:
+    """Return for each row whether a counter or replica is suspicious."""
     counts = map(or_, columns.pending_msgs, columns.ack_pending_msgs)
     flags: Iterable[object] = map(or_, counts, columns.redelivered_msgs)
     if True in columns.paused:
         flags = map(or_, flags, columns.paused)
-    many = max(columns.waiting_pulls_count, default=0) > MANY_PULLS
-    if not many and not any(columns.peers):
+    has_many_pulls = max(columns.waiting_pulls_count, default=0) > MANY_PULLS
+    if not has_many_pulls and not any(columns.peers):
         return flags
     rows = zip(flags, columns.peers, columns.waiting_pulls_count, strict=True)
-    return [flag or peers or waiting > MANY_PULLS for flag, peers, waiting in rows]
+    return [flag or peers or open_pulls > MANY_PULLS for flag, peers, open_pulls in rows]
 
 
-def _candidates(
-    board: Board, seat: Seat, state: State, newer: Sequence[int], memory: Memory
+def _select_consumers(
+    updater: ConditionUpdater,
+    evaluation: Evaluation,
+    state: State,
+    sampled_rows: Sequence[int],
+    memory: Memory,
 ) -> list[int]:
-    """Return the rows of consumers to evaluate: changed and suspicious ones."""
+    """Return the rows of consumers to evaluate, postponed ones first."""
     columns, roster = state.consumers.columns, state.consumers.roster
     keys = roster.keys
-    if not newer:
+    if not sampled_rows:
         rows = []
-    elif len(newer) == len(keys):
-        rows = list(compress(range(len(keys)), _suspicious(columns)))
+    elif len(sampled_rows) == len(keys):
+        rows = list(compress(range(len(keys)), _flag_suspicious(columns)))
     else:
-        rows = _suspicious_of(columns, newer)
-    told, attentive = state.evidence.of, seat.attentive
-    if told or attentive:
-        names = attentive | told.keys()
-        rows += [row for row in newer if keys[row][:2] in names]
-    if seat.filtered:
+        rows = _filter_suspicious(columns, sampled_rows)
+    advisories, checked_consumers = state.evidence.entries, evaluation.checked_consumers
+    if advisories or checked_consumers:
+        names = checked_consumers | advisories.keys()
+        rows += [row for row in sampled_rows if keys[row][:2] in names]
+    if evaluation.filtered_consumers:
         delivered = columns.delivered_consumer_seq
-        rows += [row for row in newer if not delivered[row] and keys[row][:2] in seat.filtered]
-    if memory.lost:
-        rows += [row for row in newer if keys[row] in memory.lost]
-    rows += _ahead_of_stream(_before(seat), state, newer)
-    rows += _known(board, roster, newer)
-    return list(dict.fromkeys((*_waited(seat, roster), *_leaderless(columns), *rows)))
+        rows += [
+            row
+            for row in sampled_rows
+            if not delivered[row] and keys[row][:2] in evaluation.filtered_consumers
+        ]
+    if memory.losses:
+        rows += [row for row in sampled_rows if keys[row] in memory.losses]
+    rows += _find_ahead_of_stream(_previous_rows(evaluation), state, sampled_rows)
+    rows += _find_rows_with_conditions(updater, roster, sampled_rows)
+    return list(
+        dict.fromkeys(
+            (*_find_postponed_rows(evaluation, roster), *_find_leaderless_rows(columns), *rows)
+        )
+    )
 
 
-def _ahead_of_stream(before: Before | None, state: State, newer: Sequence[int]) -> list[int]:
-    """Return the newer rows whose consumers received later messages than their stream has now."""
+def _find_ahead_of_stream(
+    before: PreviousRows | None, state: State, sampled_rows: Sequence[int]
+) -> list[int]:
+    """Return the sampled rows whose consumers were, one poll ago, beyond the stream's end."""
     if before is None:
         return []
     roster, streams = state.consumers.roster, state.streams.columns
     last_seq = dict(zip(streams.name, streams.last_seq, strict=True))
     names, delivered = state.consumers.columns.stream, before.consumer_columns.delivered_stream_seq
     if before.consumers is roster:
-        return [row for row in newer if delivered[row] > last_seq.get(names[row], delivered[row])]
-    rows = ((row, before.consumers.row_of.get(roster.keys[row])) for row in newer)
+        return [
+            row
+            for row in sampled_rows
+            if delivered[row] > last_seq.get(names[row], delivered[row])
+        ]
+    rows = ((row, before.consumers.row_of.get(roster.keys[row])) for row in sampled_rows)
     return [
         row
-        for row, then in rows
-        if then is not None and delivered[then] > last_seq.get(names[row], delivered[then])
+        for row, row_before in rows
+        if row_before is not None
+        and delivered[row_before] > last_seq.get(names[row], delivered[row_before])
     ]
 
 
-def _known(board: Board, roster: Roster, newer: Sequence[int]) -> Iterable[int]:
-    """Return the newer rows whose entities are on the board.
+def _find_rows_with_conditions(
+    updater: ConditionUpdater, roster: Roster, sampled_rows: Sequence[int]
+) -> Iterable[int]:
+    """Return the sampled rows whose entities have watched conditions.
 
-    It goes from the board to the rows, because only few of many rows are on it.
+    The search starts from the entities, because only few of many rows have conditions.
     """
     row_of = roster.row_of
-    found = (row_of.get(entity[:3]) for entity in board.entities if entity.consumer)
-    rows = [row for row in found if row is not None]
-    if len(newer) == len(roster.keys):
+    rows_with_conditions = (
+        row_of.get(entity[:3]) for entity in updater.entities if entity.consumer
+    )
+    rows = [row for row in rows_with_conditions if row is not None]
+    if len(sampled_rows) == len(roster.keys):
         return rows
-    return sorted(set(newer).intersection(rows))
+    return sorted(set(sampled_rows).intersection(rows))
 
 
-def _waited(seat: Seat, roster: Roster) -> Sequence[int]:
-    """Return the current indexes of the rows that waited for their turn."""
-    before = seat.consumers
+def _find_postponed_rows(evaluation: Evaluation, roster: Roster) -> Sequence[int]:
+    """Return the current indexes of the rows that the previous evaluation postponed."""
+    before = evaluation.consumers
     if before is None or before is roster:
-        return seat.waiting
-    found = (roster.row_of.get(before.keys[row]) for row in seat.waiting)
-    return [row for row in found if row is not None]
+        return evaluation.waiting_rows
+    rows = (roster.row_of.get(before.keys[row]) for row in evaluation.waiting_rows)
+    return [row for row in rows if row is not None]
 
 
-def _consumers(board: Board, state: State, memory: Memory, rows: Iterable[int]) -> None:
-    """Evaluate the consumers in some rows."""
+def _evaluate_consumers(
+    updater: ConditionUpdater, state: State, memory: Memory, rows: Iterable[int]
+) -> None:
+    """Update the conditions of the consumers in `rows`."""
     leader = state.consumers.columns.leader
     for row in rows:
         facts = ConsumerFacts(state, row, memory)
-        entity = of_key(facts.key)
+        entity = entity_of_key(facts.key)
         mono_us, at_us = (
             (state.now_mono_us, state.now_at_us)
             if leader[row] is None
             else (facts.mono_us, facts.at_us)
         )
-        causes = consumer_causes(facts, board.open_kinds(entity))
-        board.settle(entity, causes, mono_us, at_us, CONSUMER_ORDER)
+        causes = consumer_causes(facts, updater.find_open_kinds(entity))
+        updater.set_conditions(entity, causes, mono_us, at_us, CONSUMER_ORDER)
 
 
-def _leaderless(columns: ConsumerColumns | StreamColumns) -> list[int]:
+def _find_leaderless_rows(columns: ConsumerColumns | StreamColumns) -> list[int]:
     """Return the rows without a leader, which are not sampled, but may have findings."""
     if None not in columns.leader:
         return []
-    return list(compress(range(len(columns.leader)), (one is None for one in columns.leader)))
+    return list(
+        compress(range(len(columns.leader)), (leader is None for leader in columns.leader))
+    )
 
 
-def _streams(board: Board, seat: Seat, state: State, newer: Sequence[int], memory: Memory) -> None:
-    """Evaluate the streams that may have changed."""
+def _evaluate_streams(
+    updater: ConditionUpdater,
+    evaluation: Evaluation,
+    state: State,
+    sampled_rows: Sequence[int],
+    memory: Memory,
+) -> None:
+    """Update the conditions of the streams that may have changed."""
     columns, keys = state.streams.columns, state.streams.roster.keys
-    told, leader = state.evidence.of, columns.leader
-    silent_us = state.now_at_us - round(STOPPED_LEAST_S * 1e6)
+    advisories, leader = state.evidence.entries, columns.leader
+    silent_us = state.now_at_us - round(MIN_SILENCE_S * 1e6)
     rows = [
         row
-        for row in newer
+        for row in sampled_rows
         if columns.peers[row]
         or columns.desired[row]
         or columns.upstreams[row]
         or columns.lost_msgs[row]
-        or columns.deleted_msgs[row] >= HOLES_FEWEST
-        or columns.subjects_count[row] >= SUBJECTS_OWN_FEWEST
-        or columns.consumers_count[row] >= PILE_UP_FEWEST
+        or columns.deleted_msgs[row] >= MIN_HOLES
+        or columns.subjects_count[row] >= MIN_OWN_SUBJECTS
+        or columns.consumers_count[row] >= MIN_PILE_UP
         or ((columns.last_at_us[row] or silent_us) < silent_us and keys[row] in memory.flows)
-        or keys[row] in memory.purged
-        or keys[row] in memory.missing
+        or keys[row] in memory.purges
+        or keys[row] in memory.missing_messages
         or columns.name[row] in memory.streams_recreated_at_us
-        or board.knows(of_key(keys[row]))
-        or columns.name[row] in seat.attentive_streams
-        or columns.name[row] in seat.with_ephemerals
-        or (told and (columns.name[row], "") in told)
+        or updater.has_conditions(entity_of_key(keys[row]))
+        or columns.name[row] in evaluation.checked_streams
+        or columns.name[row] in evaluation.streams_with_ephemerals
+        or (advisories and (columns.name[row], "") in advisories)
     ]
-    for row in dict.fromkeys((*_leaderless(columns), *rows)):
+    for row in dict.fromkeys((*_find_leaderless_rows(columns), *rows)):
         facts = StreamFacts(state, row, memory)
-        entity = of_key(facts.key)
+        entity = entity_of_key(facts.key)
         mono_us, at_us = (
             (state.now_mono_us, state.now_at_us)
             if leader[row] is None
             else (facts.mono_us, facts.at_us)
         )
-        causes = stream_causes(facts, board.open_kinds(entity))
-        board.settle(entity, causes, mono_us, at_us, STREAM_ORDER)
+        causes = stream_causes(facts, updater.find_open_kinds(entity))
+        updater.set_conditions(entity, causes, mono_us, at_us, STREAM_ORDER)
 
 
-def _rest(board: Board, state: State, memory: Memory) -> None:
-    """Evaluate the account, monitoring itself, and names without a row."""
+def _evaluate_others(updater: ConditionUpdater, state: State, memory: Memory) -> None:
+    """Update the conditions of the account, of monitoring, and of names without a row."""
     symptoms: dict[Entity, list[tuple[Kind, Symptom]]] = {}
-    for entity, kind, symptom in (*account_conditions(state), *recreated_again(memory)):
+    for entity, kind, symptom in (*account_conditions(state), *recreation_conditions(memory)):
         symptoms.setdefault(entity, []).append((kind, symptom))
-    gone = board.told_of((GONE, S_GONE))
-    for entity in {*symptoms, *board.others}.difference(gone):
-        board.settle(entity, symptoms.get(entity, []), state.now_mono_us, state.now_at_us)
+    deleted = updater.find_entities_with_event((CONSUMER_DELETED, STREAM_DELETED))
+    for entity in {*symptoms, *updater.rowless_entities}.difference(deleted):
+        updater.set_conditions(
+            entity, symptoms.get(entity, []), state.now_mono_us, state.now_at_us
+        )
 
 
-def _gone(board: Board, seat: Seat, state: State) -> None:
+def _end_deleted(updater: ConditionUpdater, evaluation: Evaluation, state: State) -> None:
     """End the findings of deleted entities, and report deleted durable consumers and streams."""
     consumers, streams = state.consumers.roster, state.streams.roster
-    if seat.consumers is not None and seat.consumers is not consumers:
-        gone: dict[str, list[Entity]] = {}
-        for key in _missing(seat.consumers, consumers):
-            entity = of_key(key)
-            board.end(entity)
+    if evaluation.consumers is not None and evaluation.consumers is not consumers:
+        deleted_consumers: dict[str, list[Entity]] = {}
+        for key in _find_deleted_keys(evaluation.consumers, consumers):
+            entity = entity_of_key(key)
+            updater.end_findings(entity)
             name = (entity.stream, entity.consumer)
-            config = seat.consumer_settings.get(name)
-            if config is None or not config.durable or _back(state, entity):
+            config = evaluation.consumer_settings.get(name)
+            if config is None or not config.durable or _exists(state, entity):
                 continue
-            # One that is recreated again and again is absent now and then.
-            if entity.stream in streams.rows_of_stream and name not in seat.memory.recreated_at_us:
-                gone.setdefault(entity.stream, []).append(entity)
-        for stream, entities in gone.items():
-            _report_deleted(board, GONE, Entity(stream, part="consumers"), entities)
-    if seat.streams is not None and seat.streams is not streams:
-        deleted = []
-        for key in _missing(seat.streams, streams):
-            entity = of_key(key)
-            board.end(entity)
-            known = seat.stream_settings.get(entity.stream)
-            meant = known is not None and known.description == BENCHMARK_STREAM
-            if not meant and not _back(state, entity):
-                deleted.append(entity)
-        if deleted:
-            _report_deleted(board, S_GONE, Entity(part="streams"), deleted)
-    for entity in board.told_of((GONE, S_GONE), GONE_KEPT_S):
-        board.end(entity)
-    for entity in board.told_of((GONE, S_GONE)):
-        if entity.has_row and _back(state, entity):
-            board.end(entity)
+            # A consumer that is recreated repeatedly is absent now and then.
+            if (
+                entity.stream in streams.rows_of_stream
+                and name not in evaluation.memory.recreated_at_us
+            ):
+                deleted_consumers.setdefault(entity.stream, []).append(entity)
+        for stream, entities in deleted_consumers.items():
+            _report_deleted(updater, CONSUMER_DELETED, Entity(stream, part="consumers"), entities)
+    if evaluation.streams is not None and evaluation.streams is not streams:
+        deleted_streams = []
+        for key in _find_deleted_keys(evaluation.streams, streams):
+            entity = entity_of_key(key)
+            updater.end_findings(entity)
+            stream_config = evaluation.stream_settings.get(entity.stream)
+            is_benchmark = (
+                stream_config is not None and stream_config.description == BENCHMARK_STREAM
+            )
+            if not is_benchmark and not _exists(state, entity):
+                deleted_streams.append(entity)
+        if deleted_streams:
+            _report_deleted(updater, STREAM_DELETED, Entity(part="streams"), deleted_streams)
+    for entity in updater.find_entities_with_event(
+        (CONSUMER_DELETED, STREAM_DELETED), DELETED_KEPT_S
+    ):
+        updater.end_findings(entity)
+    for entity in updater.find_entities_with_event((CONSUMER_DELETED, STREAM_DELETED)):
+        if entity.has_row and _exists(state, entity):
+            updater.end_findings(entity)
 
 
-def _report_deleted(board: Board, kind: Kind, together: Entity, gone: list[Entity]) -> None:
-    """Report deleted entities one by one, or many as one finding with their number."""
-    told = board.told_of((kind,))
-    known = board.open_finding(together, kind)
-    alone = [each for each in told if each.has_row and together.stream in ("", each.stream)]
-    if known is None and len(alone) + len(gone) <= MOST_GONE:
-        for entity in gone:
-            board.tell(entity, kind, Symptom("present in the poll before"))
+def _report_deleted(
+    updater: ConditionUpdater, kind: Kind, joint_entity: Entity, deleted: list[Entity]
+) -> None:
+    """Report deleted entities as single findings, or many as one finding of `joint_entity`."""
+    reported_entities = updater.find_entities_with_event((kind,))
+    joint_finding = updater.find_open_finding(joint_entity, kind)
+    single_entities = [
+        entity
+        for entity in reported_entities
+        if entity.has_row and joint_entity.stream in ("", entity.stream)
+    ]
+    if joint_finding is None and len(single_entities) + len(deleted) <= MAX_LISTED_DELETED:
+        for entity in deleted:
+            updater.add_event(entity, kind, Symptom("present in the poll before"))
         return
-    before_count = len(alone) if known is None else round(known.numbers.get("count", 0.0))
-    for entity in (*alone, together):
-        board.end(entity)
-    names = sorted(each.consumer or each.stream for each in (*alone, *gone))
-    count = before_count + len(gone)
-    listed = ", ".join(names[:MOST_GONE])
-    more = f" and {count - len(names[:MOST_GONE])} more" if count > MOST_GONE else ""
-    text = f"{count} were there before: {listed}{more}"
-    board.tell(together, kind, Symptom(text, numbers={"count": count}))
+    before_count = (
+        len(single_entities)
+        if joint_finding is None
+        else round(joint_finding.numbers.get("count", 0.0))
+    )
+    for entity in (*single_entities, joint_entity):
+        updater.end_findings(entity)
+    names = sorted(entity.consumer or entity.stream for entity in (*single_entities, *deleted))
+    count = before_count + len(deleted)
+    names_text = ", ".join(names[:MAX_LISTED_DELETED])
+    more_text = (
+        f" and {count - len(names[:MAX_LISTED_DELETED])} more"
+        if count > MAX_LISTED_DELETED
+        else ""
+    )
+    text = f"{count} were there before: {names_text}{more_text}"
+    updater.add_event(joint_entity, kind, Symptom(text, numbers={"count": count}))
 
 
-def _back(state: State, entity: Entity) -> bool:
+def _exists(state: State, entity: Entity) -> bool:
     """Return whether an entity with this name exists now."""
     if not entity.consumer:
         return entity.stream in state.streams.roster.rows_of_stream
@@ -412,8 +492,8 @@ def _back(state: State, entity: Entity) -> bool:
     return any(consumers.keys[row][1] == entity.consumer for row in rows)
 
 
-def _missing(before: Roster, after: Roster) -> list[Key]:
-    if _begins_with(after, before):
+def _find_deleted_keys(before: Roster, after: Roster) -> list[Key]:
+    if _has_only_appended(after, before):
         return []
     return [key for key in before.keys if key not in after.row_of]
 
@@ -423,45 +503,52 @@ _NONE: frozenset[Kind] = frozenset()
 _UNRANKED = Rank(-1, frozenset())
 
 
-class Board:
-    """The watched conditions of all entities during an evaluation."""
+class ConditionUpdater:
+    """Updates the watched conditions of all entities during an evaluation."""
 
     def __init__(self, previous: Findings, state: State) -> None:
         self._previous = previous
         self._state = state
-        before = previous.watched
-        # Of tens of thousands, one by one would take as long as all the rest.
-        self._watched = before.copy() if isinstance(before, MappingProxyType) else dict(before)
-        self._counting = Counting(previous.counts, before)
+        before = previous.conditions
+        # Copying tens of thousands one by one would double the time of an evaluation.
+        self._conditions = before.copy() if isinstance(before, MappingProxyType) else dict(before)
+        self._counter = FindingCounter(previous.counts, before)
         self._resolved: list[Finding] = []
 
-    def knows(self, entity: Entity) -> bool:
+    def has_conditions(self, entity: Entity) -> bool:
         """Return whether an entity has watched conditions."""
-        return entity in self._watched
+        return entity in self._conditions
 
     @property
     def entities(self) -> Collection[Entity]:
         """Return all entities with watched conditions."""
-        return self._watched.keys()
+        return self._conditions.keys()
 
     @property
-    def others(self) -> list[Entity]:
-        """Return the entities without a row: the account, monitoring, unreachable names."""
-        return [entity for entity in self._counting.apart if not entity.has_row]
+    def rowless_entities(self) -> list[Entity]:
+        """Return the entities without a row that have conditions, as the account."""
+        return [entity for entity in self._counter.always_checked if not entity.has_row]
 
-    def open_finding(self, entity: Entity, kind: Kind) -> Finding | None:
-        """Return the open finding of a kind for an entity; None without one."""
-        watched = self._watched.get(entity, ())
-        return next((w.finding for w in watched if w.raised and w.finding.kind is kind), None)
+    def find_open_finding(self, entity: Entity, kind: Kind) -> Finding | None:
+        """Return the open finding of a kind about an entity; None without one."""
+        conditions = self._conditions.get(entity, ())
+        return next(
+            (
+                condition.finding
+                for condition in conditions
+                if condition.raised and condition.finding.kind is kind
+            ),
+            None,
+        )
 
-    def open_kinds(self, entity: Entity) -> frozenset[Kind]:
+    def find_open_kinds(self, entity: Entity) -> frozenset[Kind]:
         """Return the kinds of the open findings of an entity."""
-        watched = self._watched.get(entity)
-        if watched is None:
+        conditions = self._conditions.get(entity)
+        if conditions is None:
             return _NONE
-        return frozenset(watch.finding.kind for watch in watched if watch.raised)
+        return frozenset(condition.finding.kind for condition in conditions if condition.raised)
 
-    def settle(
+    def set_conditions(
         self,
         entity: Entity,
         symptoms: list[tuple[Kind, Symptom]],
@@ -469,127 +556,148 @@ class Board:
         at_us: int,
         order: Order | None = None,
     ) -> None:
-        """Set the conditions that hold for an entity at the time when it was sampled.
+        """Replace the conditions of an entity by `symptoms`, sampled at `mono_us` and `at_us`.
 
         With an order of precedence, only the first of several causes of a topic is reported, and a
-        finding ends when two consecutive polls do not show it.
+        finding ends only when two consecutive polls do not show it.
         """
-        before = self._watched.get(entity, ())
+        before = self._conditions.get(entity, ())
         if not before and not symptoms:
             return
-        left = {watch.finding.kind: watch for watch in before}
-        after = [
-            _holding(entity, kind, symptom, left.pop(kind, None), mono_us, at_us)
+        previous_by_kind = {condition.finding.kind: condition for condition in before}
+        conditions = [
+            _make_condition(
+                entity, kind, symptom, previous_by_kind.pop(kind, None), mono_us, at_us
+            )
             for kind, symptom in symptoms
         ]
-        for watch in left.values():
-            kept = self._missed(watch, mono_us, at_us, two_polls=order is not None)
-            if kept is not None:
-                after.append(kept)
-        if order is not None and len(after) > 1:
-            after = self._first_of_topics(after, before, order, at_us)
-        self._keep(entity, before, tuple(after))
+        for condition in previous_by_kind.values():
+            absent_condition = self._update_absent_condition(
+                condition, mono_us, at_us, requires_two_polls=order is not None
+            )
+            if absent_condition is not None:
+                conditions.append(absent_condition)
+        if order is not None and len(conditions) > 1:
+            conditions = self._report_first_of_topics(conditions, before, order, at_us)
+        self._replace_conditions(entity, before, tuple(conditions))
 
-    def _first_of_topics(
-        self, after: list[Watched], before: tuple[Watched, ...], order: Order, at_us: int
-    ) -> list[Watched]:
-        """Return the conditions with only the first cause of each topic reported.
+    def _report_first_of_topics(
+        self,
+        conditions: list[WatchedCondition],
+        previous: tuple[WatchedCondition, ...],
+        order: Order,
+        at_us: int,
+    ) -> list[WatchedCondition]:
+        """Return the conditions; of each topic, only the first cause is reported.
 
-        A cause that will be reported soon prevents later ones from being reported, but ends none.
+        A cause that will be reported soon prevents reports of later causes, but ends no finding.
         """
-        was_open = {watch.finding.kind for watch in before if watch.raised}
+        open_kinds_before = {condition.finding.kind for condition in previous if condition.raised}
         reported: set[Topic] = set()
-        coming: set[Topic] = set()
-        kept = []
-        # What has no rank of its own happened, and hides nothing.
-        for watch in sorted(
-            after, key=lambda watch: order.get(watch.finding.kind, _UNRANKED).order
+        upcoming: set[Topic] = set()
+        reported_conditions = []
+        # A condition without a rank is an event, and hides nothing.
+        for condition in sorted(
+            conditions, key=lambda condition: order.get(condition.finding.kind, _UNRANKED).order
         ):
-            kind, topics = watch.finding.kind, order.get(watch.finding.kind, _UNRANKED).topics
-            hidden = topics & reported or (topics & coming and kind not in was_open)
+            kind, topics = (
+                condition.finding.kind,
+                order.get(condition.finding.kind, _UNRANKED).topics,
+            )
+            hidden = topics & reported or (topics & upcoming and kind not in open_kinds_before)
             if not hidden:
-                (reported if watch.raised else coming).update(topics)
-                kept.append(watch)
+                (reported if condition.raised else upcoming).update(topics)
+                reported_conditions.append(condition)
                 continue
-            if kind in was_open:
-                self._resolved.append(replace(watch.finding, until_us=at_us))
-            if watch.missed_mono_us is None:
-                kept.append(replace(watch, raised=False, hidden=True))
-        return kept
+            if kind in open_kinds_before:
+                self._resolved.append(replace(condition.finding, until_us=at_us))
+            if condition.absent_mono_us is None:
+                reported_conditions.append(replace(condition, raised=False, hidden=True))
+        return reported_conditions
 
-    def _keep(
-        self, entity: Entity, before: tuple[Watched, ...], after: tuple[Watched, ...]
+    def _replace_conditions(
+        self,
+        entity: Entity,
+        previous: tuple[WatchedCondition, ...],
+        current: tuple[WatchedCondition, ...],
     ) -> None:
-        """Replace the watched conditions of an entity."""
-        self._counting.change(entity, before, after)
-        if after:
-            self._watched[entity] = after
+        """Store the conditions of an entity, and update the counts of findings."""
+        self._counter.replace_counts(entity, previous, current)
+        if current:
+            self._conditions[entity] = current
         else:
-            self._watched.pop(entity, None)
+            self._conditions.pop(entity, None)
 
-    def _missed(
-        self, watch: Watched, mono_us: int, at_us: int, *, two_polls: bool
-    ) -> Watched | None:
-        """Return a condition that does not hold now, until it ends; None after its end."""
-        if not watch.raised:
+    def _update_absent_condition(
+        self, condition: WatchedCondition, mono_us: int, at_us: int, *, requires_two_polls: bool
+    ) -> WatchedCondition | None:
+        """Return a condition that does not hold now; None when it ends."""
+        if not condition.raised:
             return None
-        is_first = watch.missed_mono_us is None
-        since_mono_us = mono_us if watch.missed_mono_us is None else watch.missed_mono_us
-        until_us = at_us if is_first else watch.missed_us
-        is_seen_twice = not two_polls or mono_us > since_mono_us
-        if is_seen_twice and mono_us - since_mono_us >= watch.finding.kind.leave_s * _US:
-            self._resolved.append(replace(watch.finding, until_us=until_us))
+        is_first = condition.absent_mono_us is None
+        since_mono_us = mono_us if condition.absent_mono_us is None else condition.absent_mono_us
+        until_us = at_us if is_first else condition.absent_at_us
+        is_seen_twice = not requires_two_polls or mono_us > since_mono_us
+        if is_seen_twice and mono_us - since_mono_us >= condition.finding.kind.leave_s * _US:
+            self._resolved.append(replace(condition.finding, until_us=until_us))
             return None
-        return replace(watch, missed_mono_us=since_mono_us, missed_us=until_us)
+        return replace(condition, absent_mono_us=since_mono_us, absent_at_us=until_us)
 
-    def tell(self, entity: Entity, kind: Kind, symptom: Symptom) -> None:
-        """Raise a finding about an event at this moment."""
+    def add_event(self, entity: Entity, kind: Kind, symptom: Symptom) -> None:
+        """Report a finding about an event at the time of the state."""
         finding = Finding(
             kind, entity, self._state.now_at_us, symptom.text, symptom.sequences, symptom.numbers
         )
-        event = Watched(finding, self._state.now_mono_us, raised=True)
-        before = self._watched.get(entity, ())
-        self._keep(entity, before, (*before, event))
-        self._counting.happened(entity)
+        condition = WatchedCondition(finding, self._state.now_mono_us, raised=True)
+        previous = self._conditions.get(entity, ())
+        self._replace_conditions(entity, previous, (*previous, condition))
+        self._counter.add_event(entity)
 
-    def end(self, entity: Entity) -> None:
+    def end_findings(self, entity: Entity) -> None:
         """End all findings of a deleted entity."""
-        at_us, before = self._state.now_at_us, self._watched.get(entity, ())
-        self._keep(entity, before, ())
-        for watch in before:
-            if watch.raised:
-                self._resolved.append(replace(watch.finding, until_us=at_us))
+        at_us, conditions = self._state.now_at_us, self._conditions.get(entity, ())
+        self._replace_conditions(entity, conditions, ())
+        for condition in conditions:
+            if condition.raised:
+                self._resolved.append(replace(condition.finding, until_us=at_us))
 
-    def told_of(self, kinds: tuple[Kind, ...], after_s: float = 0.0) -> list[Entity]:
-        """Return the entities with an event of one of the kinds at least `after_s` ago."""
+    def find_entities_with_event(
+        self, kinds: tuple[Kind, ...], after_s: float = 0.0
+    ) -> list[Entity]:
+        """Return the entities with an event of one of `kinds` at least `after_s` ago."""
         latest_us = self._state.now_at_us - after_s * _US
-        happened = [(each, self._watched[each][0].finding) for each in self._counting.apart]
+        events = [
+            (entity, self._conditions[entity][0].finding)
+            for entity in self._counter.always_checked
+        ]
         return [
-            each
-            for each, finding in happened
+            entity
+            for entity, finding in events
             if finding.kind in kinds and finding.since_us <= latest_us
         ]
 
-    def findings(self, seat: Seat) -> Findings:
+    def make_findings(self, evaluation: Evaluation) -> Findings:
         """Return the current findings."""
         resolved = self._previous.resolved
         if self._resolved:
-            resolved = (*resolved, *self._resolved)[-RESOLVED_KEPT:]
+            resolved = (*resolved, *self._resolved)[-MAX_RESOLVED:]
         return Findings(
-            MappingProxyType(self._watched),
+            MappingProxyType(self._conditions),
             resolved,
             tuple(self._resolved),
-            seat=seat,
-            silences=in_force(self._previous, self._state),
-            counts=self._counting.counts(),
+            evaluation=evaluation,
+            silences=find_current_silences(self._previous, self._state),
+            counts=self._counter.make_counts(),
         )
 
 
-def in_force(previous: Findings, state: State) -> Mapping[tuple[Entity, str], Silence]:
+def find_current_silences(
+    previous: Findings, state: State
+) -> Mapping[tuple[Entity, str], Silence]:
     """Return the current silences; the same object if unchanged."""
     if not (previous.silences or state.silences):
         return previous.silences
-    now = {
+    current = {
         (
             Entity(silence.stream, silence.consumer, silence.created_at_us, silence.part),
             code,
@@ -598,25 +706,30 @@ def in_force(previous: Findings, state: State) -> Mapping[tuple[Entity, str], Si
         for code in (successor_of(silence.code),)
         if silence.until_us > state.now_at_us
     }
-    return previous.silences if now == previous.silences else now
+    return previous.silences if current == previous.silences else current
 
 
-def _holding(
-    entity: Entity, kind: Kind, symptom: Symptom, before: Watched | None, mono_us: int, at_us: int
-) -> Watched:
-    """Return a watched condition that holds, raised if it has held for long enough."""
-    raised = before is not None and before.raised
-    first_mono_us = mono_us if before is None else before.first_mono_us
-    since_us = at_us if before is None else before.finding.since_us
+def _make_condition(
+    entity: Entity,
+    kind: Kind,
+    symptom: Symptom,
+    previous: WatchedCondition | None,
+    mono_us: int,
+    at_us: int,
+) -> WatchedCondition:
+    """Return the watched condition of a symptom; it is raised after lasting for long enough."""
+    raised = previous is not None and previous.raised
+    first_mono_us = mono_us if previous is None else previous.first_mono_us
+    since_us = at_us if previous is None else previous.finding.since_us
     if symptom.since_us is not None and not raised:
         since_us = min(symptom.since_us, at_us)
     hold_s = kind.enter_s if symptom.hold_s is None else symptom.hold_s
-    held_us = max(mono_us - first_mono_us, at_us - since_us)
-    if before is not None and not raised and symptom.since_us is not None:
-        # A rule that tells since when knows better than the first look at it.
-        held_us = at_us - since_us
+    lasted_us = max(mono_us - first_mono_us, at_us - since_us)
+    if previous is not None and not raised and symptom.since_us is not None:
+        # The start that a rule reports is better than the time of the first evaluation.
+        lasted_us = at_us - since_us
     if symptom.hold_s is not None:
-        # It must be seen for so long, whatever it says of the time before.
-        held_us = mono_us - first_mono_us
+        # The condition must be seen for `hold_s`, whatever its start.
+        lasted_us = mono_us - first_mono_us
     finding = Finding(kind, entity, since_us, symptom.text, symptom.sequences, symptom.numbers)
-    return Watched(finding, first_mono_us, raised or held_us >= hold_s * _US)
+    return WatchedCondition(finding, first_mono_us, raised or lasted_us >= hold_s * _US)

@@ -17,25 +17,25 @@ from natstui.model.records.silences import Silence
 from natstui.units import counted
 
 _PLACEHOLDER = re.compile(r"\b(?:STREAM|CONSUMER|SEQ)\b")
-RESOLVED_KEPT = 200
+MAX_RESOLVED = 200
 """Limit of ended findings that are kept."""
 
 
-def with_names(advice: str, stream: str, consumer: str, sequence: str) -> str:
-    """Return advice with the known (non-empty) names in its commands."""
+def insert_names(advice: str, stream: str, consumer: str, sequence: str) -> str:
+    """Return advice with the non-empty names in its commands, quoted for a shell."""
     names = {"STREAM": stream, "CONSUMER": consumer, "SEQ": sequence}
 
-    def named(found: re.Match[str]) -> str:
-        # They stand in commands for a shell, and a name may hold what a shell obeys.
-        name = names[found[0]]
-        return shlex.quote(name) if name else found[0]
+    def named(match: re.Match[str]) -> str:
+        # The commands are for a shell, and a name may contain its special characters.
+        name = names[match[0]]
+        return shlex.quote(name) if name else match[0]
 
-    # In one go: a stream may itself be called CONSUMER.
+    # All at once: a stream may be named CONSUMER.
     return _PLACEHOLDER.sub(named, advice)
 
 
 class Entity(NamedTuple):
-    """The entity of a finding; a recreated stream or consumer is another entity."""
+    """The entity that a finding is about; a recreated stream or consumer is another entity."""
 
     stream: str = ""
     """Empty for the account and for monitoring itself."""
@@ -47,18 +47,18 @@ class Entity(NamedTuple):
 
     @property
     def has_row(self) -> bool:
-        """Return whether it is a stream or consumer with a row, and so with a creation time."""
+        """Return whether the entity is a stream or consumer with a row."""
         return self.created_at_us != 0
 
     @property
     def text(self) -> str:
-        """Return its text for people: `ORDERS > billing`, `ORDERS`, `account`."""
+        """Return the name of the entity for people: `ORDERS > billing`, `ORDERS`, `account`."""
         name = f"{self.stream} > {self.consumer}" if self.consumer else self.stream
-        return " ".join(each for each in (name, self.part) if each) or "account"
+        return " ".join(part for part in (name, self.part) if part) or "account"
 
 
-def of_key(key: Key) -> Entity:
-    """Return the entity of a row of streams or of consumers."""
+def entity_of_key(key: Key) -> Entity:
+    """Return the entity of a stream or consumer by the key of its row."""
     if len(key) == 3:
         return Entity(str(key[0]), str(key[1]), int(key[2]))
     return Entity(str(key[0]), "", int(key[1]))
@@ -71,234 +71,255 @@ class Symptom:
     text: str
     """The evidence, as a sentence for people."""
     since_us: int | None = None
-    """Start of the condition, if known; else it is the time of the first evidence."""
+    """Start of the condition, UTC; None for the time of the first evidence."""
     sequences: tuple[int, ...] = ()
     """Sequences of the affected messages, the worst first."""
     numbers: Mapping[str, float] = field(default_factory=dict)
     """Name of a deciding fact → its value."""
     hold_s: float | None = None
-    """Time before it is reported, if the cause overrides that of the catalogue."""
+    """Time that the condition must hold before its report; None for that of the catalogue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding: its kind, entity, start and evidence."""
+    """A reported condition of an entity: its kind, start and evidence."""
 
     kind: Kind
     entity: Entity
     since_us: int
-    """Its start, UTC."""
+    """Start of the finding, UTC."""
     text: str
     sequences: tuple[int, ...] = ()
     numbers: Mapping[str, float] = field(default_factory=dict)
     """Name of a deciding fact → its value, for known ones."""
     until_us: int | None = None
-    """Its end; None while it is open."""
+    """End of the finding, UTC; None while it is open."""
 
     @property
     def severity_level(self) -> int:
-        """Return its severity for sorting; the worst has the highest."""
+        """Return the number for sorting by severity; the worst finding has the highest."""
         return self.kind.severity_level
 
     @property
     def limit(self) -> StreamLimit | None:
-        """Return the reached limit of its stream; None for other findings."""
+        """Return the limit of the stream that is reached; None for other findings."""
         return next((STREAM_LIMITS[name] for name in self.numbers if name in STREAM_LIMITS), None)
 
     @property
     def act(self) -> str:
-        """Return the advice of its kind, with the known names and limit."""
+        """Return what to do: the advice of the kind with the names of this finding."""
         limit, advice = self.limit, self.kind.act
         if limit is not None:
             advice = with_limit(advice, limit)
         sequence = str(self.sequences[0]) if self.sequences else ""
-        return with_names(advice, self.entity.stream, self.entity.consumer, sequence)
+        return insert_names(advice, self.entity.stream, self.entity.consumer, sequence)
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """A condition of an entity that holds, or held until a moment ago."""
+class WatchedCondition:
+    """A condition of an entity that holds, or has held until its finding ends."""
 
     finding: Finding
     first_mono_us: int
     """Time of the first evidence, on the engine's clock."""
     raised: bool
-    missed_mono_us: int | None = None
-    """Time since which it is absent, on the engine's clock."""
-    missed_us: int = 0
+    """Whether the finding is reported."""
+    absent_mono_us: int | None = None
+    """Time since which the condition does not hold, on the engine's clock; None if it holds."""
+    absent_at_us: int = 0
     """The same, UTC."""
     hidden: bool = False
-    """Whether another cause of the same topic is reported instead of it, or will be soon."""
+    """Whether another cause of the same topic is reported instead, or will be soon."""
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """The numbers of open findings, updated with each change, as there may be 50,000."""
+class FindingCounts:
+    """The numbers of open findings, and the entities that every evaluation checks."""
 
-    every_count: Mapping[str, int]
-    """Severity → open findings."""
-    below_count: Mapping[str, tuple[int, int]]
+    open_by_severity_count: Mapping[str, int]
+    """Severity → number of open findings."""
+    consumers_by_stream_count: Mapping[str, tuple[int, int]]
     """Stream → numbers of critical findings and warnings of its consumers; only with any."""
-    apart: frozenset[Entity]
+    always_checked: frozenset[Entity]
     """Entities without a row, and entities with events."""
 
 
-class Counting:
-    """The counts during an evaluation."""
+class FindingCounter:
+    """Updates the counts of open findings with each change: there may be 50,000 findings."""
 
     def __init__(
-        self, before: Counts | None, watched: Mapping[Entity, tuple[Watched, ...]]
+        self,
+        before: FindingCounts | None,
+        conditions: Mapping[Entity, tuple[WatchedCondition, ...]],
     ) -> None:
-        """Create from `before`, the counts of `watched`; None: these are counted."""
-        self._every = dict(before.every_count) if before else {}
-        self._below = dict(before.below_count) if before else {}
-        self._apart = set(before.apart) if before else set()
+        """Start from `before`, the counts of `conditions`; None: count them."""
+        self._by_severity = dict(before.open_by_severity_count) if before else {}
+        self._by_stream = dict(before.consumers_by_stream_count) if before else {}
+        self._always_checked = set(before.always_checked) if before else set()
         if before is None:
-            for entity, some in watched.items():
-                self.change(entity, (), some)
+            for entity, entity_conditions in conditions.items():
+                self.replace_counts(entity, (), entity_conditions)
 
     @property
-    def apart(self) -> frozenset[Entity]:
+    def always_checked(self) -> frozenset[Entity]:
         """Return the entities without a row, and those with events."""
-        return frozenset(self._apart)
+        return frozenset(self._always_checked)
 
-    def change(self, entity: Entity, before: Iterable[Watched], after: Iterable[Watched]) -> None:
-        """Replace the counts of an entity's previous conditions by those of its current ones."""
-        if not entity.has_row and after:
-            self._apart.add(entity)
-        elif not after:
-            self._apart.discard(entity)
-        for seen in before:
-            if seen.raised:
-                self.add(seen.finding, -1)
-        for seen in after:
-            if seen.raised:
-                self.add(seen.finding, 1)
+    def replace_counts(
+        self,
+        entity: Entity,
+        previous: Iterable[WatchedCondition],
+        current: Iterable[WatchedCondition],
+    ) -> None:
+        """Subtract an entity's previous conditions from the counts, and add the current ones."""
+        if not entity.has_row and current:
+            self._always_checked.add(entity)
+        elif not current:
+            self._always_checked.discard(entity)
+        for condition in previous:
+            if condition.raised:
+                self.add(condition.finding, -1)
+        for condition in current:
+            if condition.raised:
+                self.add(condition.finding, 1)
 
     def add(self, finding: Finding, count: int) -> None:
-        """Add `count`, 1 or -1, for an open finding."""
+        """Add an open finding to the counts (`count` 1), or remove it (`count` -1)."""
         severity, entity = finding.kind.severity, finding.entity
-        self._every[severity] = self._every.get(severity, 0) + count
+        self._by_severity[severity] = self._by_severity.get(severity, 0) + count
         if not entity.consumer or severity == "info":
             return
-        critical, warnings = self._below.get(entity.stream, (0, 0))
+        critical, warnings = self._by_stream.get(entity.stream, (0, 0))
         if severity == "critical":
             critical += count
         else:
             warnings += count
         if critical or warnings:
-            self._below[entity.stream] = (critical, warnings)
+            self._by_stream[entity.stream] = (critical, warnings)
         else:
-            self._below.pop(entity.stream, None)
+            self._by_stream.pop(entity.stream, None)
 
-    def happened(self, entity: Entity) -> None:
-        """Store that an entity has an event, which is checked at each evaluation."""
-        self._apart.add(entity)
+    def add_event(self, entity: Entity) -> None:
+        """Have an entity with an event checked at each evaluation."""
+        self._always_checked.add(entity)
 
-    def counts(self) -> Counts:
+    def make_counts(self) -> FindingCounts:
         """Return the current counts."""
-        return Counts(self._every, self._below, frozenset(self._apart))
+        return FindingCounts(self._by_severity, self._by_stream, frozenset(self._always_checked))
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """The data of the previous evaluation, to find changes."""
+class Evaluation:
+    """The data of an evaluation that the next one compares, to find changes."""
 
     mono_us: int = 0
     consumers: Roster | None = None
     consumer_columns: ConsumerColumns | None = None
     streams: Roster | None = None
     stream_columns: StreamColumns | None = None
-    waiting: tuple[int, ...] = ()
-    """Rows of consumers that wait for their evaluation, because there were too many at once."""
+    waiting_rows: tuple[int, ...] = ()
+    """Rows of consumers whose evaluation was postponed, because there were too many."""
     consumer_settings: Mapping[tuple[str, str], ConsumerConfiguration] = field(
         default_factory=dict
     )
     stream_settings: Mapping[str, StreamConfiguration] = field(default_factory=dict)
-    attentive: frozenset[tuple[str, str]] = frozenset()
-    """Consumers that are checked for their settings, although their counters are unchanged."""
-    filtered: frozenset[tuple[str, str]] = frozenset()
-    """Consumers with filters, whose filters may match nothing."""
-    attentive_streams: frozenset[str] = frozenset()
-    with_ephemerals: frozenset[str] = frozenset()
+    checked_consumers: frozenset[tuple[str, str]] = frozenset()
+    """Consumers whose settings allow findings with inconspicuous counters."""
+    filtered_consumers: frozenset[tuple[str, str]] = frozenset()
+    """Consumers with filters, which may match nothing."""
+    checked_streams: frozenset[str] = frozenset()
+    """Streams whose settings allow findings with inconspicuous counters."""
+    streams_with_ephemerals: frozenset[str] = frozenset()
     """Streams with ephemeral consumers, which clients may leave behind."""
     memory: Memory = field(default_factory=Memory)
-    """Data of the rows beyond their history."""
+    """Data about the rows beyond their history."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """All findings of a moment."""
+    """All findings at one time, and the data to update them."""
 
-    watched: Mapping[Entity, tuple[Watched, ...]] = field(default_factory=dict)
-    """Entity → its conditions, open ones and those that may become open."""
+    conditions: Mapping[Entity, tuple[WatchedCondition, ...]] = field(default_factory=dict)
+    """Entity → its watched conditions, raised or not."""
     resolved: tuple[Finding, ...] = ()
     """The newest ended findings, oldest first."""
     ended: tuple[Finding, ...] = ()
     """All findings that the newest evaluation ended."""
     recorded: bool = False
-    """Whether they are from a recording, and not evaluated again."""
-    seat: Seat = field(default_factory=Seat)
+    """Whether the findings are from a recording, so that none are evaluated."""
+    evaluation: Evaluation = field(default_factory=Evaluation)
     silences: Mapping[tuple[Entity, str], Silence] = field(default_factory=dict)
     """Entity and code → its current silence."""
-    counts: Counts | None = None
+    counts: FindingCounts | None = None
     """Numbers of open findings, including silenced ones; None: not counted."""
 
-    def open_counts(self) -> Counts:
+    def count_open(self) -> FindingCounts:
         """Return the numbers of open findings that are not silenced."""
         if self.counts is not None and not self.silences:
             return self.counts
-        counting = Counting(self.counts, self.watched)
+        counter = FindingCounter(self.counts, self.conditions)
         for entity, code in self.silences:
-            for seen in self.watched.get(entity, ()):
-                if seen.raised and seen.finding.kind.code == code:
-                    counting.add(seen.finding, -1)
-        return counting.counts()
+            for condition in self.conditions.get(entity, ()):
+                if condition.raised and condition.finding.kind.code == code:
+                    counter.add(condition.finding, -1)
+        return counter.make_counts()
 
-    def silence_of(self, finding: Finding) -> Silence | None:
+    def find_silence(self, finding: Finding) -> Silence | None:
         """Return the silence of a finding; None if it is not silenced."""
         if not self.silences:
             return None
         return self.silences.get((finding.entity, finding.kind.code))
 
-    def of(self, entity: Entity) -> tuple[Finding, ...]:
+    def list_open_of(self, entity: Entity) -> tuple[Finding, ...]:
         """Return the open findings of an entity, including silenced ones, the worst first."""
-        watched = self.watched.get(entity, ())
-        return tuple(sorted((w.finding for w in watched if w.raised), key=worst_first))
+        conditions = self.conditions.get(entity, ())
+        return tuple(
+            sorted(
+                (condition.finding for condition in conditions if condition.raised),
+                key=worst_first,
+            )
+        )
 
-    def worst(self, entity: Entity) -> Finding | None:
-        """Return the worst open finding of one entity that is not silenced."""
+    def find_worst(self, entity: Entity) -> Finding | None:
+        """Return the worst open finding of an entity that is not silenced; None without one."""
         worst_finding: Finding | None = None
-        for seen in self.watched.get(entity, ()):
-            worse = worst_finding is None or worst_first(seen.finding) < worst_first(worst_finding)
-            if seen.raised and worse and self.silence_of(seen.finding) is None:
-                worst_finding = seen.finding
+        for condition in self.conditions.get(entity, ()):
+            is_worse = worst_finding is None or worst_first(condition.finding) < worst_first(
+                worst_finding
+            )
+            if condition.raised and is_worse and self.find_silence(condition.finding) is None:
+                worst_finding = condition.finding
         return worst_finding
 
-    def open(self) -> list[Finding]:
+    def list_open(self) -> list[Finding]:
         """Return every open finding that is not silenced, the worst first."""
-        return sorted(self.told(), key=worst_first)
+        return sorted(self.iterate_open(), key=worst_first)
 
-    def told(self) -> Iterator[Finding]:
+    def iterate_open(self) -> Iterator[Finding]:
         """Yield every open finding that is not silenced, in no order."""
-        return (finding for finding in self._raised() if self.silence_of(finding) is None)
+        return (finding for finding in self._raised() if self.find_silence(finding) is None)
 
-    def silenced(self) -> list[Finding]:
+    def list_silenced(self) -> list[Finding]:
         """Return every open finding that is silenced, the worst first."""
-        hidden = (finding for finding in self._raised() if self.silence_of(finding) is not None)
+        hidden = (finding for finding in self._raised() if self.find_silence(finding) is not None)
         return sorted(hidden, key=worst_first) if self.silences else []
 
     def _raised(self) -> Iterator[Finding]:
-        return (w.finding for each in self.watched.values() for w in each if w.raised)
+        return (
+            condition.finding
+            for conditions in self.conditions.values()
+            for condition in conditions
+            if condition.raised
+        )
 
 
-FOLDED_FROM = 4
-"""Number of findings of a kind from which they are one line with their count."""
+MIN_GROUPED = 4
+"""Minimum number of findings of a kind that are shown as one line."""
 
 
 @dataclass(frozen=True, slots=True)
-class FoldedFinding:
-    """A finding, with others of the same kind in the same line."""
+class FindingGroup:
+    """A line of findings of one kind: the worst, and the others."""
 
     first: Finding
     others: tuple[Finding, ...] = ()
@@ -309,30 +330,30 @@ class FoldedFinding:
         return f"and {counted(len(self.others), 'other')}" if self.others else ""
 
 
-def folded(findings: Iterable[Finding]) -> list[FoldedFinding]:
-    """Return lines for findings, the worst first, with four or more of a kind in one line.
+def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
+    """Return the lines for findings, the worst first; four or more of a kind are one line.
 
-    Open findings are not folded with ended ones.
+    Open and ended findings are in different lines.
     """
-    alike: dict[tuple[Kind, bool], list[Finding]] = {}
+    findings_by_kind: dict[tuple[Kind, bool], list[Finding]] = {}
     for finding in findings:
-        alike.setdefault((finding.kind, finding.until_us is None), []).append(finding)
+        findings_by_kind.setdefault((finding.kind, finding.until_us is None), []).append(finding)
     lines = []
-    for some in alike.values():
-        if len(some) < FOLDED_FROM:
-            lines += [FoldedFinding(finding) for finding in some]
+    for group in findings_by_kind.values():
+        if len(group) < MIN_GROUPED:
+            lines += [FindingGroup(finding) for finding in group]
             continue
         # There may be 50,000: they need no order among themselves.
-        first = min(some, key=lambda finding: (*worst_first(finding), finding.entity))
-        others = tuple(finding for finding in some if finding is not first)
-        lines.append(FoldedFinding(first, others))
+        worst = min(group, key=lambda finding: (*worst_first(finding), finding.entity))
+        others = tuple(finding for finding in group if finding is not worst)
+        lines.append(FindingGroup(worst, others))
     return sorted(lines, key=lambda line: worst_first(line.first))
 
 
 def worst_first(finding: Finding) -> tuple[int, bool, int]:
-    """Return the sort key of a finding: the worst first, then those of servers, then the oldest.
+    """Return a sort key: first the most severe findings, then those about servers, the oldest.
 
-    Findings about a server explain those about its streams.
+    Findings about a server explain findings about its streams.
     """
     is_of_server = finding.kind.entity == "server"
     return -finding.kind.severity_level, not is_of_server, finding.since_us

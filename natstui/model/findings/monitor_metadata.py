@@ -1,8 +1,8 @@
 """Thresholds in the metadata of a stream or consumer, as `io.nats.monitor.*`.
 
-The verdicts are those of `nats server check` where that tool reads the key, and what its
-documentation says where it does not (it ignores the metadata of consumers). Two of its habits
-differ from natstui's own findings: too few messages are a fault, and an idle consumer is late.
+The results are those of `nats server check`; for consumers, whose metadata that tool ignores,
+those of its documentation. Two rules differ from natstui's other findings: too few messages are
+critical, and so is an idle consumer.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Severity = Literal["critical", "warning", "ok"]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """The current result of a threshold."""
+class ThresholdResult:
+    """The result of the comparison of a value with its threshold."""
 
     severity: Severity
     name: str
@@ -41,18 +41,18 @@ class StreamFacts:
     stored_msgs: int
     subjects_count: int
     clustered: bool
-    """Whether it is in a cluster, and so should have a leader."""
+    """Whether the stream is in a cluster, and so must have a leader."""
     leader: str | None
     peers: Sequence[Peer]
-    """Without the leader."""
+    """Replicas without the leader."""
     upstreams: Sequence[Upstream]
     mirror: bool
-    """Whether it is a mirror by its configuration."""
+    """Whether the stream is a mirror by its configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFacts:
-    """The values of a consumer that its thresholds check; ages in ns, None for never."""
+    """The values of a consumer that its thresholds check; times in ns, None for never."""
 
     ack_pending_msgs: int
     waiting_pulls_count: int
@@ -66,7 +66,7 @@ class ConsumerFacts:
 
 
 class _Thresholds:
-    """The numbers in metadata; 0 for an absent key."""
+    """The thresholds in metadata by name; 0 for an absent key."""
 
     def __init__(self, keys: Sequence[MonitorKey], metadata: Mapping[str, str]) -> None:
         self._values = {key.name: parse_threshold(key, metadata.get(key.key, "0")) for key in keys}
@@ -80,69 +80,71 @@ def is_monitored(metadata: Mapping[str, str]) -> bool:
     return any(key.startswith(PREFIX) for key in metadata)
 
 
-def stream_checks(metadata: Mapping[str, str], facts: StreamFacts) -> list[Check]:
+def stream_checks(metadata: Mapping[str, str], facts: StreamFacts) -> list[ThresholdResult]:
     """Return the results of all thresholds of a stream; empty without any."""
     if not is_monitored(metadata):
         return []
     try:
         limits = _Thresholds(STREAM_KEYS, metadata)
     except ValueError as error:
-        return [Check("critical", "enabled", f"the thresholds cannot be read: {error}")]
+        return [ThresholdResult("critical", "enabled", f"the thresholds cannot be read: {error}")]
     return [
-        *_replica_checks(limits, facts),
-        *_message_checks(limits, facts.stored_msgs),
-        *_subject_checks(limits, facts.subjects_count),
-        *_source_checks(
+        *_check_replicas(limits, facts),
+        *_check_messages(limits, facts.stored_msgs),
+        *_check_subjects(limits, facts.subjects_count),
+        *_check_sources(
             limits, [upstream for upstream in facts.upstreams if not upstream.mirror], facts
         ),
-        *_mirror_checks(limits, facts),
+        *_check_mirrors(limits, facts),
     ]
 
 
-def _replica_checks(limits: _Thresholds, facts: StreamFacts) -> list[Check]:
+def _check_replicas(limits: _Thresholds, facts: StreamFacts) -> list[ThresholdResult]:
     expected = limits["peer-expect"]
     if not facts.clustered:
         text = f"{expected} replicas are expected, but the server is not in a cluster"
-        return [Check("critical", "peer-expect", text)] if expected > 0 else []
+        return [ThresholdResult("critical", "peer-expect", text)] if expected > 0 else []
     if facts.leader is None:
-        return [Check("critical", "peer-expect", "the stream has no leader")]
+        return [ThresholdResult("critical", "peer-expect", "the stream has no leader")]
     count = 1 + len(facts.peers)
     if count != expected:
         # Also without the key: the check of the NATS CLI takes its absence for 0.
         text = f"{expected} replicas are expected, there are {count}"
-        return [Check("critical", "peer-expect", text)]
-    found = [Check("ok", "peer-expect", counted(count, "replica"))]
+        return [ThresholdResult("critical", "peer-expect", text)]
+    results = [ThresholdResult("ok", "peer-expect", counted(count, "replica"))]
     offline = sum(peer.offline for peer in facts.peers)
     if offline:
-        found.append(Check("critical", "peer-expect", f"{counted(offline, 'replica')} offline"))
+        results.append(
+            ThresholdResult("critical", "peer-expect", f"{counted(offline, 'replica')} offline")
+        )
     lag, silent_ns = limits["peer-lag-critical"], limits["peer-seen-critical"]
     if lag > 0:
         lagged = sum(peer.lag_msgs > lag for peer in facts.peers)
-        found.append(_counted_check("peer-lag-critical", lagged, "replica", f"over {lag} behind"))
+        results.append(_check_count("peer-lag-critical", lagged, "replica", f"over {lag} behind"))
     if silent_ns > 0:
         silent = sum((peer.active_ns or 0) > silent_ns for peer in facts.peers)
         text = f"without contact for over {duration_text(silent_ns / 1e9)}"
-        found.append(_counted_check("peer-seen-critical", silent, "replica", text))
-    return found
+        results.append(_check_count("peer-seen-critical", silent, "replica", text))
+    return results
 
 
-def _counted_check(name: str, count: int, noun: str, text: str) -> Check:
-    return Check("critical" if count else "ok", name, f"{counted(count, noun)} {text}")
+def _check_count(name: str, count: int, noun: str, text: str) -> ThresholdResult:
+    return ThresholdResult("critical" if count else "ok", name, f"{counted(count, noun)} {text}")
 
 
-def _message_checks(limits: _Thresholds, stored_msgs: int) -> list[Check]:
+def _check_messages(limits: _Thresholds, stored_msgs: int) -> list[ThresholdResult]:
     warn, critical = limits["msgs-warn"], limits["msgs-critical"]
     text = counted(stored_msgs, "message")
     if warn <= 0 and critical <= 0:
         return []
     if critical > 0 and stored_msgs <= critical:
-        return [Check("critical", "msgs-critical", f"{text}, {critical} are too few")]
+        return [ThresholdResult("critical", "msgs-critical", f"{text}, {critical} are too few")]
     if warn > 0 and stored_msgs <= warn:
-        return [Check("warning", "msgs-warn", f"{text}, {warn} are few")]
-    return [Check("ok", "msgs-critical" if critical > 0 else "msgs-warn", text)]
+        return [ThresholdResult("warning", "msgs-warn", f"{text}, {warn} are few")]
+    return [ThresholdResult("ok", "msgs-critical" if critical > 0 else "msgs-warn", text)]
 
 
-def _subject_checks(limits: _Thresholds, subjects_count: int) -> list[Check]:
+def _check_subjects(limits: _Thresholds, subjects_count: int) -> list[ThresholdResult]:
     warn, critical = limits["subjects-warn"], limits["subjects-critical"]
     if warn <= 0 and critical <= 0:
         return []
@@ -154,66 +156,68 @@ def _subject_checks(limits: _Thresholds, subjects_count: int) -> list[Check]:
     for name, limit, severity in levels:
         if subjects_count >= limit if too_many else subjects_count <= limit:
             side = "or more" if too_many else "or fewer"
-            return [Check(severity, name, f"{text}, the limit is {limit} {side}")]
-    return [Check("ok", "subjects-critical" if critical > 0 else "subjects-warn", text)]
+            return [ThresholdResult(severity, name, f"{text}, the limit is {limit} {side}")]
+    return [ThresholdResult("ok", "subjects-critical" if critical > 0 else "subjects-warn", text)]
 
 
-def _source_checks(
+def _check_sources(
     limits: _Thresholds, sources: Sequence[Upstream], facts: StreamFacts
-) -> list[Check]:
-    least, most, count = limits["min-sources"], limits["max-sources"], len(sources)
-    found = []
-    if least > 0 and count < least:
-        text = f"{counted(count, 'source')}, at least {least} are expected"
-        found.append(Check("critical", "min-sources", text))
-    elif most > 0 and count > most:
-        text = f"{counted(count, 'source')}, at most {most} are expected"
-        found.append(Check("critical", "max-sources", text))
-    elif least > 0 or most > 0:
-        name = "min-sources" if least > 0 else "max-sources"
-        found.append(Check("ok", name, counted(count, "source")))
+) -> list[ThresholdResult]:
+    min_count, max_count, count = limits["min-sources"], limits["max-sources"], len(sources)
+    results = []
+    if min_count > 0 and count < min_count:
+        text = f"{counted(count, 'source')}, at least {min_count} are expected"
+        results.append(ThresholdResult("critical", "min-sources", text))
+    elif max_count > 0 and count > max_count:
+        text = f"{counted(count, 'source')}, at most {max_count} are expected"
+        results.append(ThresholdResult("critical", "max-sources", text))
+    elif min_count > 0 or max_count > 0:
+        name = "min-sources" if min_count > 0 else "max-sources"
+        results.append(ThresholdResult("ok", name, counted(count, "source")))
     if sources and not facts.mirror:
-        found += _upstream_checks(limits, sources, "source")
-    return found
+        results += _check_upstreams(limits, sources, "source")
+    return results
 
 
-def _mirror_checks(limits: _Thresholds, facts: StreamFacts) -> list[Check]:
+def _check_mirrors(limits: _Thresholds, facts: StreamFacts) -> list[ThresholdResult]:
     if limits["lag-critical"] <= 0 and limits["seen-critical"] <= 0:
         return []
     mirrors = [upstream for upstream in facts.upstreams if upstream.mirror]
     if facts.mirror and not mirrors:
-        return [Check("critical", "lag-critical", "the mirror has no state yet")]
+        return [ThresholdResult("critical", "lag-critical", "the mirror has no state yet")]
     if mirrors:
-        return _upstream_checks(limits, mirrors, "mirror")
+        return _check_upstreams(limits, mirrors, "mirror")
     if any(not upstream.mirror for upstream in facts.upstreams):
         return []
     text = "the threshold is for a mirror or sources, but the stream has none"
-    return [Check("critical", "lag-critical", text)]
+    return [ThresholdResult("critical", "lag-critical", text)]
 
 
-def _upstream_checks(limits: _Thresholds, upstreams: Sequence[Upstream], noun: str) -> list[Check]:
+def _check_upstreams(
+    limits: _Thresholds, upstreams: Sequence[Upstream], noun: str
+) -> list[ThresholdResult]:
     lag, silent_ns = limits["lag-critical"], limits["seen-critical"]
-    found = []
+    results = []
     if lag > 0:
         lagged = sum(upstream.lag_msgs >= lag for upstream in upstreams)
         text = f"{lag} or more messages behind"
-        found.append(_counted_check("lag-critical", lagged, noun, text))
+        results.append(_check_count("lag-critical", lagged, noun, text))
     if silent_ns > 0:
         silent = sum((upstream.active_ns or 0) >= silent_ns for upstream in upstreams)
         text = f"without contact for {duration_text(silent_ns / 1e9)} or longer"
-        found.append(_counted_check("seen-critical", silent, noun, text))
-    return found
+        results.append(_check_count("seen-critical", silent, noun, text))
+    return results
 
 
-def consumer_checks(metadata: Mapping[str, str], facts: ConsumerFacts) -> list[Check]:
+def consumer_checks(metadata: Mapping[str, str], facts: ConsumerFacts) -> list[ThresholdResult]:
     """Return the results of all thresholds of a consumer; empty without any."""
     if not is_monitored(metadata):
         return []
     try:
         limits = _Thresholds(CONSUMER_KEYS, metadata)
     except ValueError as error:
-        return [Check("critical", "enabled", f"the thresholds cannot be read: {error}")]
-    found = []
+        return [ThresholdResult("critical", "enabled", f"the thresholds cannot be read: {error}")]
+    results = []
     for name, count, noun in (
         ("outstanding-ack-critical", facts.ack_pending_msgs, "unacknowledged message"),
         ("waiting-critical", facts.waiting_pulls_count, "open pull"),
@@ -222,22 +226,28 @@ def consumer_checks(metadata: Mapping[str, str], facts: ConsumerFacts) -> list[C
     ):
         if (limit := limits[name]) > 0:
             severity: Severity = "critical" if count >= limit else "ok"
-            found.append(Check(severity, name, f"{counted(count, noun)}, the limit is {limit}"))
+            results.append(
+                ThresholdResult(severity, name, f"{counted(count, noun)}, the limit is {limit}")
+            )
     for name, ago_ns, noun in (
         ("last-delivery-critical", facts.delivered_ago_ns, "delivery"),
         ("last-ack-critical", facts.acked_ago_ns, "acknowledgement"),
     ):
         if (limit := limits[name]) > 0:
-            late = ago_ns is None or ago_ns >= limit
-            found.append(Check("critical" if late else "ok", name, _last(noun, ago_ns, limit)))
+            is_exceeded = ago_ns is None or ago_ns >= limit
+            results.append(
+                ThresholdResult(
+                    "critical" if is_exceeded else "ok", name, _format_last(noun, ago_ns, limit)
+                )
+            )
     if limits["pinned"]:
-        sound = facts.pins and facts.pinned_client is not None
-        text = "a client is pinned" if sound else "no client is pinned"
-        found.append(Check("ok" if sound else "critical", "pinned", text))
-    return found
+        is_pinned = facts.pins and facts.pinned_client is not None
+        text = "a client is pinned" if is_pinned else "no client is pinned"
+        results.append(ThresholdResult("ok" if is_pinned else "critical", "pinned", text))
+    return results
 
 
-def _last(noun: str, ago_ns: int | None, limit_ns: int) -> str:
+def _format_last(noun: str, ago_ns: int | None, limit_ns: int) -> str:
     limit = f"the limit is {duration_text(limit_ns / 1e9)}"
     if ago_ns is None:
         return f"no {noun} ever, {limit}"

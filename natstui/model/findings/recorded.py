@@ -1,6 +1,6 @@
-"""Conversion of findings to records of a recording, and back. Pure except for `Teller`.
+"""Conversion of findings to records of a recording, and back. Pure except for `FindingsRecorder`.
 
-A recording with findings is not evaluated again: its own findings are shown, with their exact
+A recording with findings is not evaluated again: a replay shows its findings with their exact
 start.
 """
 
@@ -12,23 +12,23 @@ from types import MappingProxyType
 
 from natstui.model.findings.catalogue.every import KINDS, successor_of
 from natstui.model.findings.finding import (
-    RESOLVED_KEPT,
+    MAX_RESOLVED,
     Entity,
     Finding,
     Findings,
-    Watched,
+    WatchedCondition,
 )
 from natstui.model.records.findings import FindingReport, FindingsChanged, FindingsSoFar
 
-TOLD_AGAIN_US = 10_000_000
-"""Interval after which the changed text of an open finding is recorded again."""
+REPEAT_INTERVAL_US = 10_000_000
+"""Minimum time between two recorded texts of an open finding."""
 
-_KNOWN_MOST = 2_000
+_MAX_KNOWN = 2_000
 _Key = tuple[str, Entity]
 
 
-def record_of(finding: Finding) -> FindingReport:
-    """Return a finding in its recorded form."""
+def make_report(finding: Finding) -> FindingReport:
+    """Return the record of a finding."""
     entity = finding.entity
     return FindingReport(
         code=finding.kind.code,
@@ -45,7 +45,7 @@ def record_of(finding: Finding) -> FindingReport:
 
 
 def finding_of(record: FindingReport) -> Finding | None:
-    """Return a recorded finding; None for a code that this version does not know."""
+    """Return the finding of a record; None if this version does not know its code."""
     kind = KINDS.get(successor_of(record.code))
     if kind is None:
         return None
@@ -62,40 +62,47 @@ def finding_of(record: FindingReport) -> Finding | None:
     )
 
 
-class Teller:
-    """Stores the recorded texts of open findings, and returns what has changed since."""
+class FindingsRecorder:
+    """Returns the changes of findings to record; stores what was recorded."""
 
     def __init__(self) -> None:
-        self._told: dict[_Key, tuple[Finding, int]] = {}
-        self._watched: Mapping[Entity, tuple[Watched, ...]] = {}
+        self._recorded: dict[_Key, tuple[Finding, int]] = {}
+        self._conditions: Mapping[Entity, tuple[WatchedCondition, ...]] = {}
 
-    def know(self, findings: Findings, at_us: int) -> None:
-        """Store the findings at the start of the recording as recorded."""
-        self._told = {_key(finding): (finding, at_us) for finding in findings.told()}
+    def store_recorded(self, findings: Findings, at_us: int) -> None:
+        """Store that the current findings are recorded, at the start of a recording."""
+        self._recorded = {_key(finding): (finding, at_us) for finding in findings.iterate_open()}
 
-    def changes(self, findings: Findings, at_us: int) -> FindingsChanged | None:
-        """Return the changes by an evaluation; None without any."""
-        changed = [
-            record_of(finding) for finding in findings.ended if self._told.pop(_key(finding), None)
+    def find_changes(self, findings: Findings, at_us: int) -> FindingsChanged | None:
+        """Return the record of the changes since the previous call; None without any."""
+        reports = [
+            make_report(finding)
+            for finding in findings.ended
+            if self._recorded.pop(_key(finding), None)
         ]
-        for entity, watched in findings.watched.items():
-            if self._watched.get(entity) is not watched:
-                changed += [
-                    record_of(w.finding) for w in watched if w.raised and self._news(w, at_us)
+        for entity, conditions in findings.conditions.items():
+            if self._conditions.get(entity) is not conditions:
+                reports += [
+                    make_report(condition.finding)
+                    for condition in conditions
+                    if condition.raised and self._needs_recording(condition, at_us)
                 ]
-        self._watched = findings.watched
-        return FindingsChanged(at_us, tuple(changed)) if changed else None
+        self._conditions = findings.conditions
+        return FindingsChanged(at_us, tuple(reports)) if reports else None
 
-    def _news(self, watched: Watched, at_us: int) -> bool:
-        """Return whether an open finding is to be recorded now, and store that it is."""
-        finding, key = watched.finding, _key(watched.finding)
-        before = self._told.get(key)
+    def _needs_recording(self, condition: WatchedCondition, at_us: int) -> bool:
+        """Return whether an open finding must be recorded now; if so, store that it was."""
+        finding, key = condition.finding, _key(condition.finding)
+        before = self._recorded.get(key)
         if before is not None:
-            last, recorded_us = before
-            same = (last.text, last.sequences) == (finding.text, finding.sequences)
-            if same or at_us - recorded_us < TOLD_AGAIN_US:
+            recorded_finding, recorded_us = before
+            is_same = (recorded_finding.text, recorded_finding.sequences) == (
+                finding.text,
+                finding.sequences,
+            )
+            if is_same or at_us - recorded_us < REPEAT_INTERVAL_US:
                 return False
-        self._told[key] = (finding, at_us)
+        self._recorded[key] = (finding, at_us)
         return True
 
 
@@ -103,47 +110,49 @@ def _key(finding: Finding) -> _Key:
     return finding.kind.code, finding.entity
 
 
-def findings_after(findings: Findings, record: FindingsChanged | FindingsSoFar) -> Findings:
-    """Return the findings after those of a recording."""
-    whole = isinstance(record, FindingsSoFar)
-    watched = {} if whole else dict(findings.watched)
-    over: list[Finding] = []
-    for entry in record.findings:
-        finding = finding_of(entry)
+def apply_finding_changes(findings: Findings, record: FindingsChanged | FindingsSoFar) -> Findings:
+    """Return the findings after a record of changes, or of all findings."""
+    is_complete = isinstance(record, FindingsSoFar)
+    conditions = {} if is_complete else dict(findings.conditions)
+    ended: list[Finding] = []
+    for report in record.findings:
+        finding = finding_of(report)
         if finding is None:
             continue
-        others = tuple(
-            each
-            for each in watched.get(finding.entity, ())
-            if each.finding.kind is not finding.kind
+        other_conditions = tuple(
+            condition
+            for condition in conditions.get(finding.entity, ())
+            if condition.finding.kind is not finding.kind
         )
         if finding.until_us is not None:
-            over.append(finding)
+            ended.append(finding)
         else:
-            others = (*others, Watched(finding, 0, raised=True))
-        if others:
-            watched[finding.entity] = others
+            other_conditions = (*other_conditions, WatchedCondition(finding, 0, raised=True))
+        if other_conditions:
+            conditions[finding.entity] = other_conditions
         else:
-            watched.pop(finding.entity, None)
-    resolved = (*findings.resolved, *over)[-RESOLVED_KEPT:] if over else findings.resolved
+            conditions.pop(finding.entity, None)
+    resolved = (*findings.resolved, *ended)[-MAX_RESOLVED:] if ended else findings.resolved
     return replace(
         findings,
-        watched=MappingProxyType(watched),
+        conditions=MappingProxyType(conditions),
         resolved=resolved,
-        ended=tuple(over),
+        ended=tuple(ended),
         recorded=True,
         counts=None,
     )
 
 
-def known_so_far(findings: Findings, at_us: int) -> FindingsSoFar:
-    """Return the open findings for a new recording; of very many, the worst."""
-    every = [*findings.open(), *findings.silenced()]
-    return FindingsSoFar(at_us, tuple(record_of(finding) for finding in every[:_KNOWN_MOST]))
+def make_known_findings(findings: Findings, at_us: int) -> FindingsSoFar:
+    """Return the open findings at the start of a recording; the worst 2,000."""
+    findings_to_record = [*findings.list_open(), *findings.list_silenced()]
+    return FindingsSoFar(
+        at_us, tuple(make_report(finding) for finding in findings_to_record[:_MAX_KNOWN])
+    )
 
 
-def findings_so_far(findings: Findings, at_us: int) -> FindingsSoFar | None:
-    """Return the findings for a keyframe; None if findings are not recorded."""
+def make_keyframe_findings(findings: Findings, at_us: int) -> FindingsSoFar | None:
+    """Return the open findings for a keyframe; None if the recording has no findings."""
     if not findings.recorded:
         return None
-    return FindingsSoFar(at_us, tuple(record_of(finding) for finding in findings.open()))
+    return FindingsSoFar(at_us, tuple(make_report(finding) for finding in findings.list_open()))

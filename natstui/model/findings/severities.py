@@ -1,4 +1,4 @@
-"""The severities of findings in their order, and the text of their numbers."""
+"""The severities of findings in their order, and numbers of findings as text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ WORST_FIRST: tuple[Severity, ...] = ("critical", "warning", "info")
 """Severities, the worst first."""
 
 
-def is_at_least(severity: Severity, least: Severity) -> bool:
-    """Return whether a severity is at least `least`."""
-    return WORST_FIRST.index(severity) <= WORST_FIRST.index(least)
+def is_at_least(severity: Severity, min_severity: Severity) -> bool:
+    """Return whether a severity is as severe as `min_severity`, or more."""
+    return WORST_FIRST.index(severity) <= WORST_FIRST.index(min_severity)
 
 
 def severity_text(severity: Severity, count: int) -> str:

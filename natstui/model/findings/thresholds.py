@@ -1,4 +1,4 @@
-"""All thresholds of findings: value, unit and meaning. Their only home.
+"""All thresholds of findings: value, unit and meaning.
 
 Rules, screens and the queries over recordings use these numbers. The module imports nothing else
 of natstui, so that the smallest part of the analysis can import it.
@@ -17,7 +17,7 @@ Unit = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A threshold of findings, with its unit."""
+    """A threshold of findings: name, value, unit and meaning."""
 
     name: str
     value: float
@@ -49,7 +49,7 @@ FULL_SHARE = _threshold(
     0.98, "full", "share",
     "above this share of max bytes, lost messages are explained by that limit",
 )  # fmt: skip
-FULL_LEAVE_SHARE = _threshold(
+FULL_END_SHARE = _threshold(
     0.95, "full, leaving", "share",
     "a full stream has room again below this share of its message limit",
 )  # fmt: skip
@@ -74,19 +74,17 @@ MOST_SAMPLES_SHARE = _threshold(
 RECENT_S = _threshold(
     10.0, "recent", "s", "naks and terms of this period are compared with its deliveries"
 )
-NAKED_SHARE = _threshold(
+ALL_NAKD_SHARE = _threshold(
     0.9,
     "naks",
     "share",
     "share of recent deliveries; above this share of naks, all messages count as nak'd",
 )
-NAKED_LEAVE_SHARE = _threshold(
+ALL_NAKD_END_SHARE = _threshold(
     0.5, "naks, leaving", "share", "below this share of naks, the finding ends"
 )
-NAKS_FEWEST = int(
-    _threshold(3, "naks, fewest", "times", "fewer recent naks than this are ignored")
-)
-TERMS_FEWEST = int(
+MIN_NAKS = int(_threshold(3, "naks, fewest", "times", "fewer recent naks than this are ignored"))
+MIN_TERMS = int(
     _threshold(3, "terms, fewest", "times", "fewer recent terms than this are ignored")
 )
 POISON_DELIVERIES = int(
@@ -103,18 +101,18 @@ STALLED_S = _threshold(
     10.0, "stalled", "s",
     "time without a delivery, although pull requests are open and messages pending",
 )  # fmt: skip
-FALLING_WINDOW_S = _threshold(
+LAGGING_WINDOW_S = _threshold(
     15.0, "falling behind, window", "s",
     "a backlog grows if its lowest value rises from third to third of this period; a third is "
     "never shorter than the client's pause between two fetches",
 )  # fmt: skip
-FALLING_PER_S = _threshold(
+MIN_LAGGING_PER_S = _threshold(
     1.0,
     "falling behind, rate",
     "msgs/s",
     "a backlog that grows more slowly than this is not reported",
 )
-FALLING_MSGS = int(
+MIN_LAGGING_MSGS = int(
     _threshold(
         10,
         "falling behind, backlog",
@@ -122,32 +120,32 @@ FALLING_MSGS = int(
         "a backlog of fewer messages than this is not reported",
     )
 )
-FALLING_BEHIND_S = _threshold(
+MIN_LAGGING_S = _threshold(
     10.0, "falling behind, time", "s",
     "a backlog that is cleared within this time at the present rate is not reported",
 )  # fmt: skip
-ACKS_FEWEST = int(
+MIN_ACK_SAMPLES = int(
     _threshold(
         10, "ack samples", "events", "fewer sampled acks than this in five minutes are ignored"
     )
 )
-ACKS_AGAIN_SHARE = _threshold(
+REDELIVERED_ACKS_SHARE = _threshold(
     0.05, "acks of repeats", "share",
     "above this share of acks for redelivered messages, and without naks, ack wait is too short",
 )  # fmt: skip
-ACKS_LATE_SHARE = _threshold(
+LATE_ACKS_SHARE = _threshold(
     0.25, "late acks of redeliveries", "share",
     "share of ack wait; redeliveries are due to ack wait only if the p99 ack time is above it",
 )  # fmt: skip
-GIVEN_UP_KEPT_S = _threshold(
+DROPPED_KEPT_S = _threshold(
     300.0, "given up", "s",
     "messages dropped after max deliver are reported for this long",
 )  # fmt: skip
-GONE_KEPT_S = _threshold(300.0, "gone", "s", "a deleted consumer is reported for this long")
-NEAR_LAG_S = _threshold(
+DELETED_KEPT_S = _threshold(300.0, "gone", "s", "a deleted consumer is reported for this long")
+LAG_WARNING_S = _threshold(
     60.0, "lag, near", "s", "the age of the next message to deliver is highlighted above this"
 )
-LAG_S = _threshold(3600.0, "lag", "s", "greatest normal age of the next message to deliver")
+MAX_LAG_S = _threshold(3600.0, "lag", "s", "greatest normal age of the next message to deliver")
 SILENT_UPSTREAM_S = _threshold(
     15.0, "silent source", "s",
     "time without contact to the origin of a mirror or source; normal is 1 s",
@@ -180,18 +178,18 @@ FULL_SOON_S = _threshold(
     "s",
     "a stream that reaches a limit within this time, by its trend, is reported",
 )
-TREND_LEAST_S = _threshold(
+MIN_TREND_S = _threshold(
     10.0,
     "full soon, trend",
     "s",
     "a limit is forecast only from a trend of at least this length",
 )
-FULL_SOON_HELD_S = _threshold(
+FULL_SOON_HOLD_S = _threshold(
     60.0, "full soon, held", "s",
     "a limit is reported when the forecast has held for this long, or for a tenth of the "
     "remaining time",
 )  # fmt: skip
-FORECAST_LEAST_S = _threshold(
+MIN_FORECAST_S = _threshold(
     60.0, "forecast, watched", "s",
     "a limit is forecast only from a recording of at least this length",
 )  # fmt: skip
@@ -199,18 +197,18 @@ FORECAST_REACH = _threshold(
     100.0, "forecast, reach", "times",
     "a forecast covers at most this many times the length of the recording",
 )  # fmt: skip
-SUBJECTS_MOST = int(
+MAX_SUBJECTS = int(
     _threshold(
         1_000_000, "subjects", "subjects", "more subjects than this in one stream need much memory"
     )
 )
-SUBJECTS_OWN_SHARE = _threshold(
+OWN_SUBJECTS_SHARE = _threshold(
     0.9,
     "own subjects",
     "share",
     "share of messages with a subject of their own; more than this is reported",
 )
-SUBJECTS_OWN_FEWEST = int(
+MIN_OWN_SUBJECTS = int(
     _threshold(
         100_000, "own subjects, fewest", "subjects", "fewer subjects than this need little memory"
     )
@@ -224,7 +222,7 @@ LED_TOGETHER_SHARE = _threshold(
     0.5, "leaders together", "share",
     "share of a stream's consumers led by the stream's own leader; a larger share is reported",
 )  # fmt: skip
-LED_TOGETHER_FEWEST = int(
+MIN_LED_TOGETHER = int(
     _threshold(
         10,
         "leaders together, fewest",
@@ -238,7 +236,7 @@ HOLES_SHARE = _threshold(
     "share",
     "share of sequences between first and last that are deleted; a larger share is reported",
 )
-HOLES_FEWEST = int(
+MIN_HOLES = int(
     _threshold(
         100_000,
         "holes, fewest",
@@ -246,12 +244,12 @@ HOLES_FEWEST = int(
         "fewer deleted messages than this are ignored: they cost little",
     )
 )
-LEADERS_FEWEST = int(
+MIN_LEADER_CHANGES = int(
     _threshold(
         3, "leader changes", "times", "this many elections within five minutes are reported"
     )
 )
-LEADERS_WINDOW_S = _threshold(
+LEADER_CHANGES_WINDOW_S = _threshold(
     300.0, "leader changes, window", "s", "elections are counted over this period"
 )
 UNUSED_S = _threshold(
@@ -281,7 +279,7 @@ API_REQUESTS_PER_S = _threshold(
 API_SLOW_S = _threshold(
     0.5, "API answers", "s", "an API that replies more slowly than this is reported"
 )
-API_INFLIGHT_MOST = int(
+MAX_API_INFLIGHT = int(
     _threshold(
         1000,
         "API backlog",
@@ -301,7 +299,7 @@ UNKNOWN_PACE_S = _threshold(
 PACE_KNOWN_S = _threshold(
     10.0, "known pace", "s", "the pace of clients is known after watching them for this long"
 )
-PACE_TIMES = _threshold(
+PACE_FACTOR = _threshold(
     3.0, "pace", "times", "clients may pause for their longest pause so far, multiplied by this"
 )
 PACE_FORGET_SHARE = _threshold(
@@ -320,20 +318,20 @@ STEADY_GAP_S = _threshold(
 STEADY_RUN_S = _threshold(
     60.0, "steady publisher", "s", "a publisher is steady after publishing for this long"
 )
-STOPPED_LEAST_S = _threshold(
+MIN_SILENCE_S = _threshold(
     30.0,
     "publisher stopped",
     "s",
     "a steady publisher is silent for longer than this, and than ten times its longest gap",
 )
-STOPPED_GAPS = _threshold(
+SILENCE_GAPS_FACTOR = _threshold(
     10.0, "publisher stopped, gaps", "times",
     "silence is normal up to a steady publisher's longest gap, times this",
 )  # fmt: skip
-TIMES_KEPT_S = _threshold(
+RECREATIONS_WINDOW_S = _threshold(
     60.0, "recreated", "s", "recreations of a consumer are counted over this period"
 )
-RECREATED_FEWEST = int(
+MIN_RECREATIONS = int(
     _threshold(
         3, "recreated, fewest", "times", "fewer recreations of a consumer than this are ignored"
     )
@@ -344,7 +342,7 @@ REPEATS_WINDOW_S = _threshold(
 REPEATS_SHARE = _threshold(
     0.1, "repeats, share", "share", "share of redeliveries; above this, acks come after ack wait"
 )
-REPEATS_FEWEST = int(
+MIN_REPEATS = int(
     _threshold(
         3,
         "repeats, fewest",
@@ -361,7 +359,7 @@ FLOOR_BLOCKED_S = _threshold(
     "s",
     "an ack floor that stays for this long while later messages are acked is reported",
 )
-FLOOR_BEHIND_MSGS = int(
+MIN_ACKED_BEHIND_FLOOR = int(
     _threshold(
         10,
         "ack floor blocked, fewest",
@@ -372,7 +370,7 @@ FLOOR_BEHIND_MSGS = int(
 NO_SUBSCRIBER_S = _threshold(
     6.0, "no subscriber", "s", "a subscriber that reconnects may be absent for this long"
 )
-ORPHANED_POLLS = int(
+MIN_ORPHANED_POLLS = int(
     _threshold(
         3,
         "orphaned",
@@ -396,10 +394,10 @@ PILE_UP_S = _threshold(
     "s",
     "unused consumers that were created in this period are counted",
 )
-PILE_UP_FEWEST = int(
+MIN_PILE_UP = int(
     _threshold(30, "piling up", "times", "fewer unused new consumers than this are ignored")
 )
-UNMATCHED_FEWEST = int(
+MIN_UNMATCHED = int(
     _threshold(
         20,
         "unmatched",
@@ -414,13 +412,13 @@ UNMATCHED_WINDOW_S = _threshold(
 FETCH_LOOP_S = _threshold(
     3.0, "fetch loop", "s", "a client that fetches in a loop pulls again within this time"
 )
-REPEATS_MOST_SHARE = _threshold(
+REDELIVERING_SHARE = _threshold(
     0.5,
     "repeats, most",
     "share",
     "share of redeliveries; above this, they are reported whatever the cause",
 )
-ONE_MESSAGE_POLLS = int(
+MIN_ONE_MESSAGE_POLLS = int(
     _threshold(
         3,
         "poison, polls",
@@ -464,7 +462,7 @@ CERTIFICATE_SOON_S = _threshold(
 RESTARTS_S = _threshold(
     300.0, "restarts within", "s", "restarts of a server are counted over this period",
 )  # fmt: skip
-RESTARTS_FEWEST = int(
+MIN_RESTARTS = int(
     _threshold(
         2,
         "restarts",
@@ -478,7 +476,7 @@ SERVER_CPU_SHARE = _threshold(
 CLIENT_CLOSES = _threshold(
     15, "closes", "times", "this many closed connections of one name within a minute are reported",
 )  # fmt: skip
-REFUSED_FEWEST = int(
+MIN_REFUSED = int(
     _threshold(
         3,
         "connections refused",
@@ -494,7 +492,7 @@ UNBALANCED_SHARE = _threshold(
     2.0, "unbalanced", "times",
         "leaders of a server, compared with an even share; a larger share is reported",
 )  # fmt: skip
-UNBALANCED_FEWEST = int(
+MIN_UNBALANCED_STREAMS = int(
     _threshold(
         6,
         "unbalanced, fewest",
@@ -510,7 +508,7 @@ UNBALANCED_AFTER_S = _threshold(
     300.0, "unbalanced, restart", "s",
     "after a server came back, leaders may be uneven for this long",
 )  # fmt: skip
-REPLICAS_POLLS = int(
+MIN_DIFFERING_POLLS = int(
     _threshold(
         3,
         "replicas compared",
@@ -521,7 +519,7 @@ REPLICAS_POLLS = int(
 MOVE_HANGS_S = _threshold(
     30.0, "move hangs", "s", "a move or scale that waits this long for a server hangs"
 )
-MEMORY_OUTLIER = _threshold(
+MEMORY_OUTLIER_FACTOR = _threshold(
     1.5,
     "memory outlier",
     "times",
@@ -535,7 +533,7 @@ MEMORY_OUTLIER_BYTES = int(
         "a smaller difference from the mean is ignored",
     )
 )
-UPLOAD_S = _threshold(
+UPLOAD_PAUSE_S = _threshold(
     30.0,
     "upload",
     "s",

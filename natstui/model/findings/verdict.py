@@ -1,4 +1,4 @@
-"""The status of a consumer or a stream: its worst finding, or its activity without one."""
+"""The status of a consumer or stream: the worst finding, or the activity without one."""
 
 from __future__ import annotations
 
@@ -19,35 +19,38 @@ from natstui.model.findings.catalogue.status import (
     WORKING,
     Status,
 )
-from natstui.model.findings.causes.settings import consumer_settings, stream_settings
+from natstui.model.findings.causes.settings import (
+    find_risky_consumer_settings,
+    find_risky_stream_settings,
+)
 from natstui.model.findings.facts.consumer import ConsumerFacts
-from natstui.model.findings.finding import Finding, of_key
+from natstui.model.findings.finding import Finding, entity_of_key
 from natstui.model.findings.thresholds import NO_ACKS_AFTER_S
 from natstui.model.live.rates import counter_per_s, rate_column, trend_column, trend_per_s
 from natstui.model.live.state import State
 from natstui.units import duration_text
 
-_SHOWN = ("critical", "warning")
-"""Severities that replace the activity of a consumer as its status."""
+_REPORTED_SEVERITIES = ("critical", "warning")
+"""Severities of findings that are shown as the status, instead of the activity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The status of a consumer or a stream: its label, and the evidence."""
+    """The status of a consumer or stream: label and evidence."""
 
     level: Level
     word: str
     evidence: str
     finding: Finding | None = None
-    """The finding of the status; None without one."""
+    """The finding that is the status; None if the status is an activity."""
 
 
-def _worst(state: State, key: tuple[str | int, ...]) -> Finding | None:
-    worst = state.findings.worst(of_key(key))
-    return worst if worst is not None and worst.kind.severity in _SHOWN else None
+def _find_worst(state: State, key: tuple[str | int, ...]) -> Finding | None:
+    worst = state.findings.find_worst(entity_of_key(key))
+    return worst if worst is not None and worst.kind.severity in _REPORTED_SEVERITIES else None
 
 
-def _calm(
+def _activity_status(
     pending: int,
     unacked: int,
     delivered_seq: int,
@@ -55,7 +58,7 @@ def _calm(
     pending_per_s: float | None,
     delivered_per_s: float | None,
 ) -> Status:
-    """Return the activity of a consumer without a finding; None as `acked_ago_us`: never acked."""
+    """Return the activity of a consumer without a finding; `acked_ago_us` None: never acked."""
     if pending == 0 and unacked == 0:
         return UP_TO_DATE if delivered_per_s else IDLE
     if delivered_seq == 0:
@@ -65,8 +68,8 @@ def _calm(
     return CATCHING_UP if pending and pending_per_s and pending_per_s < 0 else WORKING
 
 
-def statuses(state: State) -> list[Status | Kind]:
-    """Return the status of every consumer, computed by columns, for sorting."""
+def consumer_statuses(state: State) -> list[Status | Kind]:
+    """Return the status of every consumer, in the order of the rows, for sorting."""
     history, columns = state.consumer_history, state.consumers.columns
     rows = zip(
         state.consumers.roster.keys,
@@ -78,49 +81,52 @@ def statuses(state: State) -> list[Status | Kind]:
         rate_column(history, "delivered_consumer_seq"),
         strict=True,
     )
-    found: list[Status | Kind] = []
+    statuses: list[Status | Kind] = []
     for key, *counters in rows:
-        worst = _worst(state, key)
-        found.append(_calm(*counters) if worst is None else worst.kind)
-    for row, status in enumerate(found):
+        worst = _find_worst(state, key)
+        statuses.append(_activity_status(*counters) if worst is None else worst.kind)
+    for row, status in enumerate(statuses):
         if not isinstance(status, Status):
             continue
-        if _sourcing(state, row) is not None:
-            found[row] = SOURCING
-        elif status in (WORKING, UNACKED, NO_DELIVERY) and _is_left(state, row):
-            found[row] = UNUSED
+        if _find_sourcing(state, row) is not None:
+            statuses[row] = SOURCING
+        elif status in (WORKING, UNACKED, NO_DELIVERY) and _is_unused(state, row):
+            statuses[row] = UNUSED
         elif status in (IDLE, UP_TO_DATE) and _is_replaying(state, row):
-            found[row] = REPLAYING
-    return found
+            statuses[row] = REPLAYING
+    return statuses
 
 
 def _acked_ago_us(state: State, row: int) -> int | None:
-    """Return the time since the last ack; None for never."""
+    """Return the time since the last ack in µs; None if none was ever acked."""
     acked_at_us = state.consumers.columns.acked_at_us[row]
     return None if acked_at_us is None else state.now_at_us - acked_at_us
 
 
-def _sourcing(state: State, row: int) -> ConsumerFacts | None:
-    """Return the facts about a consumer that a server created to feed a stream, else None."""
+def _find_sourcing(state: State, row: int) -> ConsumerFacts | None:
+    """Return the facts about a consumer that feeds another stream; None for other consumers."""
     columns = state.consumers.columns
     config = state.consumer_configurations.get((columns.stream[row], columns.name[row]))
-    # Clients do not have their messages delivered there, and only few configurations are read.
+    # Clients use no such deliver subject, so only few configurations are parsed.
     if config is None or not (config.deliver_subject or "").startswith("$JS."):
         return None
     facts = ConsumerFacts(state, row)
     return facts if facts.is_sourcing else None
 
 
-def _is_left(state: State, row: int) -> bool:
-    """Return whether a consumer that the server deletes when unused has no client."""
+def _is_unused(state: State, row: int) -> bool:
+    """Return whether a consumer is ephemeral and has no client."""
     columns = state.consumers.columns
     if columns.waiting_pulls_count[row] or columns.push_bound[row]:
         return False
-    return ConsumerFacts(state, row).is_left
+    return ConsumerFacts(state, row).is_unused
 
 
 def _is_replaying(state: State, row: int) -> bool:
-    """Return whether the next message waits for its time at the original pace (not pending)."""
+    """Return whether the next message waits for its time, by replay policy original.
+
+    Such a message is not pending.
+    """
     columns = state.consumers.columns
     config = state.consumer_configurations.get((columns.stream[row], columns.name[row]))
     # Few configurations are read.
@@ -130,9 +136,9 @@ def _is_replaying(state: State, row: int) -> bool:
     stream = facts.stream
     if stream is None or facts.settings.get("replay_policy") != "original":
         return False
-    # What is not stored any more is not delivered either.
-    gone_to_seq = stream.columns.first_seq[stream.row] - 1
-    delivered_seq = max(columns.delivered_stream_seq[row], gone_to_seq)
+    # Removed messages are not delivered.
+    removed_to_seq = stream.columns.first_seq[stream.row] - 1
+    delivered_seq = max(columns.delivered_stream_seq[row], removed_to_seq)
     behind = stream.columns.last_seq[stream.row] - delivered_seq
     return behind > stream.columns.deleted_msgs[stream.row]
 
@@ -140,10 +146,10 @@ def _is_replaying(state: State, row: int) -> bool:
 def consumer_verdict(state: State, row: int) -> Verdict:
     """Return the status of the consumer in `row` of `state.consumers`, with its evidence."""
     history, key = state.consumer_history, state.consumers.roster.keys[row]
-    worst = _worst(state, key)
+    worst = _find_worst(state, key)
     if worst is not None:
         return Verdict(worst.kind.level, worst.kind.word, worst.text, worst)
-    columns, sourcing = state.consumers.columns, _sourcing(state, row)
+    columns, sourcing = state.consumers.columns, _find_sourcing(state, row)
     if sourcing is not None:
         text = f"feeds {sourcing.fed_stream or 'another stream'}, {sourcing.pending} pending"
         return Verdict(SOURCING.level, SOURCING.word, text)
@@ -152,8 +158,10 @@ def consumer_verdict(state: State, row: int) -> Verdict:
     delivered_per_s = counter_per_s(history, key, "delivered_consumer_seq")
     delivered_seq = columns.delivered_consumer_seq[row]
     acked_ago_us = _acked_ago_us(state, row)
-    status = _calm(pending, unacked, delivered_seq, acked_ago_us, per_s, delivered_per_s)
-    if status in (WORKING, UNACKED, NO_DELIVERY) and _is_left(state, row):
+    status = _activity_status(
+        pending, unacked, delivered_seq, acked_ago_us, per_s, delivered_per_s
+    )
+    if status in (WORKING, UNACKED, NO_DELIVERY) and _is_unused(state, row):
         text, status = f"{pending} pending, no client uses it: the server removes it", UNUSED
     elif status in (UP_TO_DATE, IDLE):
         status = REPLAYING if _is_replaying(state, row) else status
@@ -163,8 +171,8 @@ def consumer_verdict(state: State, row: int) -> Verdict:
     elif status is CATCHING_UP:
         text = f"{pending} pending, {per_s or 0:+.1f}/s"
     elif status is UNACKED:
-        when = "never" if acked_ago_us is None else f"{duration_text(acked_ago_us / 1e6)} ago"
-        text = f"{unacked} waiting for their ack, last ack {when}"
+        ack_text = "never" if acked_ago_us is None else f"{duration_text(acked_ago_us / 1e6)} ago"
+        text = f"{unacked} waiting for their ack, last ack {ack_text}"
     else:
         text = f"{pending} pending, {unacked} waiting for their ack"
     return Verdict(status.level, status.word, text)
@@ -173,7 +181,7 @@ def consumer_verdict(state: State, row: int) -> Verdict:
 def stream_verdict(state: State, row: int) -> Verdict:
     """Return the status of the stream in `row` of `state.streams`, with its evidence."""
     key = state.streams.roster.keys[row]
-    worst = _worst(state, key)
+    worst = _find_worst(state, key)
     if worst is not None:
         return Verdict(worst.kind.level, worst.kind.word, worst.text, worst)
     stores = counter_per_s(state.stream_history, key, "last_seq")
@@ -182,22 +190,28 @@ def stream_verdict(state: State, row: int) -> Verdict:
 
 
 def stream_statuses(state: State) -> list[Status | Kind]:
-    """Return the status of every stream, for sorting."""
+    """Return the status of every stream, in the order of the rows, for sorting."""
     rates = rate_column(state.stream_history, "last_seq")
-    found: list[Status | Kind] = []
+    statuses: list[Status | Kind] = []
     for key, rate in zip(state.streams.roster.keys, rates, strict=True):
-        worst = _worst(state, key)
-        found.append((STORING if rate else QUIET) if worst is None else worst.kind)
-    return found
+        worst = _find_worst(state, key)
+        statuses.append((STORING if rate else QUIET) if worst is None else worst.kind)
+    return statuses
 
 
 def consumer_findings(state: State, row: int) -> list[Finding]:
     """Return all findings about a consumer, including its risky settings."""
     key = state.consumers.roster.keys[row]
-    return [*state.findings.of(of_key(key)), *consumer_settings(state, row)]
+    return [
+        *state.findings.list_open_of(entity_of_key(key)),
+        *find_risky_consumer_settings(state, row),
+    ]
 
 
 def stream_findings(state: State, row: int) -> list[Finding]:
     """Return all findings about a stream, including its risky settings."""
     key = state.streams.roster.keys[row]
-    return [*state.findings.of(of_key(key)), *stream_settings(state, row)]
+    return [
+        *state.findings.list_open_of(entity_of_key(key)),
+        *find_risky_stream_settings(state, row),
+    ]

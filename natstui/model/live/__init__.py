@@ -1,4 +1,5 @@
 """The state of a server over time: snapshots, tables, history, rates and the fold of records.
 
-May be imported by every room. Knows `records`, `assets` and `bench` of the model.
+May be imported by every room. `state` combines them with findings, servers and
+clients.
 """

@@ -1,7 +1,7 @@
 """Sampled times from delivery to acknowledgement of one consumer, in bounded memory.
 
-The newest minutes are kept as one histogram each: these merge exactly, so a percentile is always
-one of all samples of the window, and never a mean of percentiles.
+Each of the newest minutes has a histogram. Histograms merge exactly, so a percentile is of all
+samples of the window, and never a mean of percentiles.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from natstui.model.bench.latency import (
 from natstui.units import counted, duration_text
 
 WINDOW_MINUTES = 5
-"""Number of minutes that are kept, with the current one."""
+"""Number of minutes that are kept, including the current one."""
 _MINUTE_US = 60_000_000
 
 
@@ -31,7 +31,7 @@ class AckMinute:
     repeated_count: int = 0
     """Samples of redelivered messages."""
     left_out_count: int = 0
-    """Samples that came too fast to be read."""
+    """Samples that arrived too fast to be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class AckTimes:
     def after(
         self, at_us: int, times: LatencyCounts, repeated_count: int, left_out_count: int = 0
     ) -> AckTimes:
-        """Return the samples with those of another moment added."""
-        began_us, minutes = _minute_of(at_us), self.minutes
+        """Return the samples with more added, which arrived at `at_us`."""
+        began_us, minutes = _start_of_minute(at_us), self.minutes
         if not minutes or minutes[-1].began_at_us < began_us:
-            minutes = (*_within(minutes, began_us), AckMinute(began_us))
-        # What comes late counts for the newest minute: they stay in order.
+            minutes = (*_drop_old_minutes(minutes, began_us), AckMinute(began_us))
+        # Delayed samples count for the newest minute, so the minutes stay in order.
         newest = minutes[-1]
         newest = replace(
             newest,
@@ -59,8 +59,8 @@ class AckTimes:
         return AckTimes((*minutes[:-1], newest), max(at_us, self.last_at_us))
 
     def until(self, now_at_us: int) -> AckWindow:
-        """Return the samples of the window that ends now."""
-        recent_minutes = _within(self.minutes, _minute_of(now_at_us))
+        """Return the samples of the window that ends at `now_at_us`."""
+        recent_minutes = _drop_old_minutes(self.minutes, _start_of_minute(now_at_us))
         return AckWindow(
             times=merge(minute.times for minute in recent_minutes),
             repeated_count=sum(minute.repeated_count for minute in recent_minutes),
@@ -101,10 +101,10 @@ def window_text(window: AckWindow) -> str:
     return text
 
 
-def _minute_of(at_us: int) -> int:
+def _start_of_minute(at_us: int) -> int:
     return at_us - at_us % _MINUTE_US
 
 
-def _within(minutes: tuple[AckMinute, ...], newest_us: int) -> tuple[AckMinute, ...]:
+def _drop_old_minutes(minutes: tuple[AckMinute, ...], newest_us: int) -> tuple[AckMinute, ...]:
     oldest_us = newest_us - WINDOW_MINUTES * _MINUTE_US
     return tuple(minute for minute in minutes if minute.began_at_us > oldest_us)

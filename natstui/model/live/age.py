@@ -1,4 +1,4 @@
-"""The age of rows and messages: staleness and lag. One rule for every place."""
+"""The age of rows and messages: staleness and lag."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ from natstui.model.live.rates import stored_at_mono_us
 from natstui.model.live.state import State
 
 FRESH_US = 5_000_000
-"""Minimum age of stale data."""
+"""Minimum age of stale data, in µs."""
 _LATE_US = 4_000_000
 _SECOND_US = 1_000_000
 
 
 def poll_interval_us(state: State) -> int:
-    """Return the time from one poll to the next, as measured at the newest poll."""
+    """Return the time from the newest poll to the next, in µs; 1 s before the first poll."""
     return state.costs[-1].cost.interval_us if state.costs else _SECOND_US
 
 
 def stale_after_us(state: State) -> int:
-    """Return the age from which a poll is stale: one interval and 4 s, and at least 5 s."""
+    """Return the age above which a poll is stale, in µs: one interval and 4 s, at least 5 s."""
     return max(FRESH_US, poll_interval_us(state) + _LATE_US)
 
 
 def row_stale_after_us(state: State) -> int:
-    """Return the age from which a row is stale: 4 s after its turn, and at least that of a
-    poll.
+    """Return the age above which a row is stale, in µs: 4 s after its turn to be polled.
+
+    At least the age above which a poll is stale.
     """
     round_us = state.costs[-1].cost.round_us if state.costs else None
     return max(stale_after_us(state), (round_us or 0) + _LATE_US)
 
 
 def is_stale(state: State, sampled_mono_us: int) -> bool:
-    """Return whether a row sampled at this time is stale now."""
+    """Return whether a row sampled at `sampled_mono_us` is stale."""
     return state.now_mono_us - sampled_mono_us > row_stale_after_us(state)
 
 
 def oldest_row_us(state: State) -> int | None:
-    """Return the age of the oldest row whose leader replies; None without any."""
+    """Return the age of the oldest row in µs; None without rows."""
     streams, consumers = state.streams.columns, state.consumers.columns
     ages_us = (
         min(table_columns.sampled_mono_us, default=None) for table_columns in (streams, consumers)
@@ -61,32 +62,32 @@ def consumer_is_stale(state: State, row: int) -> bool:
     return is_unreachable or is_stale(state, columns.sampled_mono_us[row])
 
 
-def polls_are_missing(state: State, late_us: int) -> bool:
-    """Return whether the newest poll is so old that the entire state is stale."""
-    return late_us > stale_after_us(state)
+def polls_are_missing(state: State, poll_age_us: int) -> bool:
+    """Return whether the newest poll, `poll_age_us` old, is stale, and so the entire state."""
+    return poll_age_us > stale_after_us(state)
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The age of the next message that a consumer will deliver; 0 with nothing pending."""
+    """The age of the next message that a consumer will deliver; 0 s with nothing pending."""
 
     time_s: float
     estimated: bool = False
-    """Whether it is estimated from the stream's last sequence; else the message was read."""
+    """Whether the age is estimated from the stream's last sequence; else the message was read."""
 
 
-def next_waits_s(state: State, row: int) -> float | None:
-    """Return the age of a consumer's next message; None if it was not read."""
+def next_message_age_s(state: State, row: int) -> float | None:
+    """Return the age of a consumer's next message in s; None if the message was not read."""
     stored_at_us = state.consumers.columns.next_at_us[row]
     return None if stored_at_us is None else max(0.0, (state.now_at_us - stored_at_us) / 1e6)
 
 
 def consumer_lag(state: State, row: int) -> Lag | None:
-    """Return the lag of a consumer; None when its next message is older than the first poll."""
+    """Return the lag of a consumer; None if its next message is older than the first poll."""
     columns = state.consumers.columns
     if columns.pending_msgs[row] == 0:
         return Lag(0.0)
-    known_s = next_waits_s(state, row)
+    known_s = next_message_age_s(state, row)
     if known_s is not None:
         return Lag(known_s)
     streams = state.streams.roster
@@ -99,21 +100,18 @@ def consumer_lag(state: State, row: int) -> Lag | None:
 
 
 def since_poll_us(state: State) -> int:
-    """Return how much later than its newest poll the newest record of a state came."""
+    """Return the time from a state's newest poll to its newest record, in µs."""
     return max(0, state.now_at_us - state.costs[-1].at_us) if state.costs else 0
 
 
-def at_moment(state: State, late_us: int) -> State:
-    """Return the state as it is `late_us` after its newest poll, by both clocks.
-
-    Other records than polls make the state newer, but not its rows.
-    """
-    if not late_us:
+def at_moment(state: State, poll_age_us: int) -> State:
+    """Return the state with its times set to `poll_age_us` after its newest poll."""
+    if not poll_age_us:
         return state
     return replace(
         state,
-        now_mono_us=state.now_mono_us + late_us,
-        now_at_us=state.now_at_us + max(0, late_us - since_poll_us(state)),
+        now_mono_us=state.now_mono_us + poll_age_us,
+        now_at_us=state.now_at_us + max(0, poll_age_us - since_poll_us(state)),
     )
 
 

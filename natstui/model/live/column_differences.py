@@ -22,8 +22,8 @@ from natstui.model.live.snapshot import (
     Unlisted,
 )
 
-NEAR_BELOW_US = 1_000_000_000
-"""Limit of a difference: smaller numbers are differences, all others µs since 1970."""
+MIN_ABSOLUTE_US = 1_000_000_000
+"""Minimum of a time in µs since 1970; smaller numbers are differences."""
 _RECENT_US = 60_000_000
 _SIGNED_MAX = 2**63 - 1
 
@@ -69,8 +69,10 @@ class ConsumersAsDifferences:
     pinned_at_us: tuple[int | None, ...] = ()
 
 
-_SAME = tuple(field.name for field in fields(ConsumerColumns) if field.name not in DIFFERENCES)
-"""Columns that are written unchanged."""
+_UNCHANGED_COLUMNS = tuple(
+    field.name for field in fields(ConsumerColumns) if field.name not in DIFFERENCES
+)
+"""Columns that are recorded unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ _OTHER_FIELDS = tuple(
 
 
 def as_differences(snapshot: Snapshot) -> Snapshot | SnapshotAsDifferences:
-    """Return a poll with differences; unchanged if a value could not be restored exactly."""
+    """Return a poll with differences; the poll itself if a value could not be restored exactly."""
     c = snapshot.consumers
     sequences = (
         c.delivered_consumer_seq,
@@ -111,12 +113,12 @@ def as_differences(snapshot: Snapshot) -> Snapshot | SnapshotAsDifferences:
     consumer_seq, stream_seq, consumer_floor, stream_floor = sequences
     try:
         differences = ConsumersAsDifferences(
-            delivered_stream_ahead_seq=_rowwise(sub, stream_seq, consumer_seq),
-            ack_floor_consumer_behind_seq=_rowwise(sub, consumer_seq, consumer_floor),
-            ack_floor_stream_behind_seq=_rowwise(sub, stream_seq, stream_floor),
-            delivered_near_us=_recent(c.delivered_at_us, snapshot.taken_at_us),
-            acked_near_us=_near(c.acked_at_us, c.delivered_at_us, snapshot.taken_at_us),
-            **{name: getattr(c, name) for name in _SAME},
+            delivered_stream_ahead_seq=_combine_columns(sub, stream_seq, consumer_seq),
+            ack_floor_consumer_behind_seq=_combine_columns(sub, consumer_seq, consumer_floor),
+            ack_floor_stream_behind_seq=_combine_columns(sub, stream_seq, stream_floor),
+            delivered_near_us=_subtract_poll_time(c.delivered_at_us, snapshot.taken_at_us),
+            acked_near_us=_subtract_times(c.acked_at_us, c.delivered_at_us, snapshot.taken_at_us),
+            **{name: getattr(c, name) for name in _UNCHANGED_COLUMNS},
         )
     except ValueError:
         return snapshot
@@ -129,31 +131,34 @@ def from_differences(poll: SnapshotAsDifferences) -> Snapshot:
     """Return the original poll; raises ValueError for columns of different length."""
     p, taken_us = poll.consumers, poll.taken_at_us
     delivered_at_us = tuple(
-        [us if us is None or us >= NEAR_BELOW_US else taken_us + us for us in p.delivered_near_us]
+        [
+            us if us is None or us >= MIN_ABSOLUTE_US else taken_us + us
+            for us in p.delivered_near_us
+        ]
     )
     acked_at_us = tuple(
         [
             us
-            if us is None or us >= NEAR_BELOW_US
+            if us is None or us >= MIN_ABSOLUTE_US
             else us + (taken_us if delivered_us is None else delivered_us)
             for us, delivered_us in zip(p.acked_near_us, delivered_at_us, strict=True)
         ]
     )
-    stream_seq = _rowwise(add, p.delivered_consumer_seq, p.delivered_stream_ahead_seq)
+    stream_seq = _combine_columns(add, p.delivered_consumer_seq, p.delivered_stream_ahead_seq)
     consumers = ConsumerColumns(
         delivered_stream_seq=stream_seq,
-        ack_floor_consumer_seq=_rowwise(
+        ack_floor_consumer_seq=_combine_columns(
             sub, p.delivered_consumer_seq, p.ack_floor_consumer_behind_seq
         ),
-        ack_floor_stream_seq=_rowwise(sub, stream_seq, p.ack_floor_stream_behind_seq),
+        ack_floor_stream_seq=_combine_columns(sub, stream_seq, p.ack_floor_stream_behind_seq),
         delivered_at_us=delivered_at_us,
         acked_at_us=acked_at_us,
-        **{name: getattr(p, name) for name in _SAME},
+        **{name: getattr(p, name) for name in _UNCHANGED_COLUMNS},
     )
     return Snapshot(**{name: getattr(poll, name) for name in _OTHER_FIELDS}, consumers=consumers)
 
 
-def _rowwise(
+def _combine_columns(
     operation: Callable[[int, int], int], minuends: tuple[int, ...], subtrahends: tuple[int, ...]
 ) -> tuple[int, ...]:
     if len(minuends) != len(subtrahends):
@@ -161,35 +166,46 @@ def _rowwise(
     return tuple(map(operation, minuends, subtrahends))
 
 
-def _absolute(at_us: int) -> int:
-    if at_us < NEAR_BELOW_US:
+def _check_absolute(at_us: int) -> int:
+    if at_us < MIN_ABSOLUTE_US:
         raise ValueError("a time so early that it looks like a difference")
     return at_us
 
 
-def _recent(column: tuple[int | None, ...], taken_us: int) -> tuple[int | None, ...]:
-    """Return times within a minute of the poll as differences to it, and older ones unchanged."""
+def _subtract_poll_time(column: tuple[int | None, ...], taken_us: int) -> tuple[int | None, ...]:
+    """Return times within a minute of the poll as differences to it, other times unchanged.
+
+    Raises ValueError for a time that could be mistaken for a difference.
+    """
     lowest_us, highest_us = taken_us - _RECENT_US, taken_us + _RECENT_US
     return tuple(
         [
-            us if us is None else us - taken_us if lowest_us < us < highest_us else _absolute(us)
+            us
+            if us is None
+            else us - taken_us
+            if lowest_us < us < highest_us
+            else _check_absolute(us)
             for us in column
         ]
     )
 
 
-def _near(
+def _subtract_times(
     column: tuple[int | None, ...], reference_column: tuple[int | None, ...], taken_us: int
 ) -> tuple[int | None, ...]:
-    """Return times as differences to those of the other column, where these are short."""
+    """Return times as differences to the reference column if short, else unchanged.
+
+    `taken_us` replaces an absent reference. Raises ValueError for a time that could be mistaken
+    for a difference.
+    """
     return tuple(
         [
             us
             if us is None
             else difference
             if abs(difference := us - (taken_us if reference_us is None else reference_us))
-            < NEAR_BELOW_US
-            else _absolute(us)
+            < MIN_ABSOLUTE_US
+            else _check_absolute(us)
             for us, reference_us in zip(column, reference_column, strict=True)
         ]
     )

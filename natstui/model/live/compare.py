@@ -1,4 +1,4 @@
-"""The differences of two moments: existence, configuration, counters."""
+"""The differences between the states at two times: existence, configuration, counters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONSUMER_LAG = {"pending_msgs": "pending", "ack_pending_msgs": "ack pending"}
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference between two moments; None where it did not exist."""
+    """One difference between two states; a text is None if the value did not exist."""
 
     stream: str
     consumer: str | None
@@ -37,18 +37,18 @@ class Difference:
     before_text: str | None
     after_text: str | None
     change_count: int | None = None
-    """Change of messages, bytes or sequences; None for others."""
+    """Change of messages, bytes or sequences; None for other differences."""
 
 
 def differences(before: State, after: State) -> list[Difference]:
-    """Return the differences between two moments, stream by stream."""
+    """Return the differences between two states, sorted by stream and consumer."""
     diffs = [
-        *_assets(before.streams, after.streams),
-        *_assets(before.consumers, after.consumers),
-        *_configurations(before, after),
-        *_counters(before.consumers, after.consumers, _CONSUMER_LAG, "lag"),
-        *_counters(before.consumers, after.consumers, _CONSUMER_COUNTERS, "counter"),
-        *_counters(before.streams, after.streams, _STREAM_COUNTERS, "counter"),
+        *_compare_existence(before.streams, after.streams),
+        *_compare_existence(before.consumers, after.consumers),
+        *_compare_configurations(before, after),
+        *_compare_counters(before.consumers, after.consumers, _CONSUMER_LAG, "lag"),
+        *_compare_counters(before.consumers, after.consumers, _CONSUMER_COUNTERS, "counter"),
+        *_compare_counters(before.streams, after.streams, _STREAM_COUNTERS, "counter"),
     ]
     return sorted(diffs, key=lambda difference: (difference.stream, difference.consumer or ""))
 
@@ -56,55 +56,67 @@ def differences(before: State, after: State) -> list[Difference]:
 AnyTable = Table[StreamColumns] | Table[ConsumerColumns]
 
 
-def _named(key: Key) -> tuple[str, str | None]:
+def _entity_name(key: Key) -> tuple[str, str | None]:
     return str(key[0]), str(key[1]) if len(key) == 3 else None
 
 
-def _assets(before: AnyTable, after: AnyTable) -> Iterator[Difference]:
-    """Yield created, deleted and recreated streams or consumers."""
+def _compare_existence(before: AnyTable, after: AnyTable) -> Iterator[Difference]:
+    """Yield a difference for each created, deleted or recreated stream or consumer."""
     old, new = set(before.roster.keys), set(after.roster.keys)
     removed_names, added_names = (
-        {_named(key) for key in old - new},
-        {_named(key) for key in new - old},
+        {_entity_name(key) for key in old - new},
+        {_entity_name(key) for key in new - old},
     )
     for name in removed_names | added_names:
         if name in removed_names and name in added_names:
             texts = ("one", "another stream or consumer with this name")
         else:
-            texts = ("there", "gone") if name in removed_names else ("not there", "there")
+            texts = ("exists", "deleted") if name in removed_names else ("absent", "exists")
         yield Difference(*name, "asset", "exists", *texts)
 
 
-def _counters(
+def _compare_counters(
     before: AnyTable, after: AnyTable, names: Mapping[str, str], what: Literal["lag", "counter"]
 ) -> Iterator[Difference]:
     for row, key in enumerate(after.roster.keys):
-        old = before.roster.row_of.get(key)
-        if old is None:
+        old_row = before.roster.row_of.get(key)
+        if old_row is None:
             continue
         for name, text in names.items():
-            was, now = getattr(before.columns, name)[old], getattr(after.columns, name)[row]
-            if was != now:
-                yield Difference(*_named(key), what, text, str(was), str(now), now - was)
+            old_value, new_value = (
+                getattr(before.columns, name)[old_row],
+                getattr(after.columns, name)[row],
+            )
+            if old_value != new_value:
+                yield Difference(
+                    *_entity_name(key),
+                    what,
+                    text,
+                    str(old_value),
+                    str(new_value),
+                    new_value - old_value,
+                )
 
 
-def _configurations(before: State, after: State) -> Iterator[Difference]:
+def _compare_configurations(before: State, after: State) -> Iterator[Difference]:
     for stream, new in after.stream_configurations.items():
         configuration = before.stream_configurations.get(stream)
         if configuration is not None and configuration.config_json != new.config_json:
-            yield from _fields(stream, None, configuration.config_json, new.config_json)
+            yield from _compare_fields(stream, None, configuration.config_json, new.config_json)
     for (stream, name), newer in after.consumer_configurations.items():
         older = before.consumer_configurations.get((stream, name))
         if older is not None and older.config_json != newer.config_json:
-            yield from _fields(stream, name, older.config_json, newer.config_json)
+            yield from _compare_fields(stream, name, older.config_json, newer.config_json)
 
 
-def _fields(stream: str, consumer: str | None, before: str, after: str) -> Iterator[Difference]:
-    """Yield the fields of two configurations that differ."""
+def _compare_fields(
+    stream: str, consumer: str | None, before: str, after: str
+) -> Iterator[Difference]:
+    """Yield a difference for each field of two configurations that differs."""
     old, new = json.loads(before), json.loads(after)
     for name in sorted(old.keys() | new.keys()):
         if old.get(name) != new.get(name):
-            was, now = (
+            old_text, new_text = (
                 json.dumps(values[name]) if name in values else None for values in (old, new)
             )
-            yield Difference(stream, consumer, "configuration", name, was, now)
+            yield Difference(stream, consumer, "configuration", name, old_text, new_text)

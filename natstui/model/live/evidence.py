@@ -17,18 +17,18 @@ from natstui.model.live.message_counts import MessageCount, MessageCounts
 from natstui.model.records.evidence import (
     AcksCounted,
     AdvisoriesCounted,
+    AdvisoryCounts,
     BatchCounts,
     EvidenceSoFar,
-    MessageTrouble,
-    Trouble,
+    MessageAdvisoryType,
 )
 from natstui.model.records.record import AckSample, Advisory
 
-MOST_TROUBLED = 2_000
-"""Limit of consumers and streams with evidence; above, the oldest is dropped."""
+MAX_ENTRIES = 2_000
+"""Limit of consumers and streams with evidence; the least recent one is dropped."""
 _ELECTIONS_KEPT = 16
 _ACTIONS_KEPT = 64
-_FIELDS: dict[str, str] = {
+_FIELD_OF_TYPE: dict[str, str] = {
     "nak": "naks",
     "terminated": "terms",
     "max_deliver": "give_ups",
@@ -36,39 +36,39 @@ _FIELDS: dict[str, str] = {
 }
 
 Name = tuple[str, str]
-"""Stream and consumer; an empty consumer for the stream itself."""
-Told = Advisory | AdvisoriesCounted | AckSample | AcksCounted
-"""Records of which evidence consists."""
-_NOTHING: Mapping[Name, Trouble] = MappingProxyType({})
+"""Names of stream and consumer; an empty consumer for the stream itself."""
+EvidenceRecord = Advisory | AdvisoriesCounted | AckSample | AcksCounted
+"""Records that update the evidence."""
+_NOTHING: Mapping[Name, AdvisoryCounts] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The advisories so far."""
+    """The counts of advisories so far, by stream and consumer."""
 
-    of: Mapping[Name, Trouble] = field(default_factory=lambda: _NOTHING)
+    entries: Mapping[Name, AdvisoryCounts] = field(default_factory=lambda: _NOTHING)
 
-    def after(self, records: Iterable[Told]) -> Evidence:
+    def after(self, records: Iterable[EvidenceRecord]) -> Evidence:
         """Return the evidence after more records; the same object without any."""
-        troubles: dict[Name, Trouble] | None = None
+        entries: dict[Name, AdvisoryCounts] | None = None
         for record in records:
-            troubles = dict(self.of) if troubles is None else troubles
+            entries = dict(self.entries) if entries is None else entries
             if isinstance(record, AckSample | AcksCounted):
-                _sample(troubles, record, (record.stream, record.consumer))
-            elif record.stream is not None and record.type in _TELLING:
-                _take(troubles, record, (record.stream, record.consumer or ""))
-        if troubles is None:
+                _add_ack_samples(entries, record, (record.stream, record.consumer))
+            elif record.stream is not None and record.type in _COUNTED_TYPES:
+                _add_advisory(entries, record, (record.stream, record.consumer or ""))
+        if entries is None:
             return self
-        while len(troubles) > MOST_TROUBLED:
-            del troubles[min(troubles, key=lambda name: troubles[name].last_at_us)]
-        return Evidence(MappingProxyType(troubles))
+        while len(entries) > MAX_ENTRIES:
+            del entries[min(entries, key=lambda name: entries[name].last_at_us)]
+        return Evidence(MappingProxyType(entries))
 
     def acks(self, name: Name, created_at_us: int, now_at_us: int) -> AckWindow | None:
         """Return the sampled acknowledgements of a consumer; None without any."""
-        evidence = self.of.get(name)
-        if evidence is None or evidence.acks.last_at_us < created_at_us:
+        advisory_counts = self.entries.get(name)
+        if advisory_counts is None or advisory_counts.acks.last_at_us < created_at_us:
             return None
-        window = evidence.acks.until(now_at_us)
+        window = advisory_counts.acks.until(now_at_us)
         return window if window.times.total_count else None
 
 
@@ -81,8 +81,8 @@ def evidence_of(record: EvidenceSoFar) -> Evidence:
 
 def evidence_so_far(evidence: Evidence, at_us: int) -> EvidenceSoFar | None:
     """Return the evidence for a keyframe; None without any."""
-    troubles = tuple(evidence.of.values())
-    return EvidenceSoFar(at_us, troubles) if troubles else None
+    entries = tuple(evidence.entries.values())
+    return EvidenceSoFar(at_us, entries) if entries else None
 
 
 _LEADERS = ("stream_leader_elected", "consumer_leader_elected")
@@ -90,48 +90,48 @@ _ACTIONS = ("stream_action", "consumer_action")
 _ROLLED_BACK = "stream_rolled_back"
 _ABANDONED = "stream_batch_abandoned"
 _REMOVED_REASON = "Unacknowledged message was deleted"
-"""The reason with which a stream terminates deleted messages: by a limit, a purge, a delete."""
-_TELLING = frozenset({*_FIELDS, *_LEADERS, *_ACTIONS, _ROLLED_BACK, _ABANDONED})
+"""The reason of the advisory when a stream terminates a message that it deleted."""
+_COUNTED_TYPES = frozenset({*_FIELD_OF_TYPE, *_LEADERS, *_ACTIONS, _ROLLED_BACK, _ABANDONED})
 
 
-def _take(
-    troubles: dict[Name, Trouble], announcement: Advisory | AdvisoriesCounted, name: Name
+def _add_advisory(
+    entries: dict[Name, AdvisoryCounts], advisory: Advisory | AdvisoriesCounted, name: Name
 ) -> None:
-    """Add one advisory."""
-    if announcement.type in _ACTIONS:
-        _act(troubles, announcement, name)
+    """Add one advisory, or several counted ones, to the entry of `name`."""
+    if advisory.type in _ACTIONS:
+        _add_action(entries, advisory, name)
         return
-    entry = troubles.get(name) or Trouble(*name)
-    if announcement.type in _LEADERS:
-        elections = (*entry.elected_at_us[1 - _ELECTIONS_KEPT :], announcement.at_us)
-        troubles[name] = replace(entry, elected_at_us=elections)
-    elif announcement.type == _ABANDONED:
+    entry = entries.get(name) or AdvisoryCounts(*name)
+    if advisory.type in _LEADERS:
+        elections = (*entry.elected_at_us[1 - _ELECTIONS_KEPT :], advisory.at_us)
+        entries[name] = replace(entry, elected_at_us=elections)
+    elif advisory.type == _ABANDONED:
         batches = entry.abandoned_batches
-        reason = _body(announcement).get("reason")
-        counted = BatchCounts(
-            batches.total_count + 1, announcement.at_us, reason if isinstance(reason, str) else ""
+        reason = _body(advisory).get("reason")
+        batch_counts = BatchCounts(
+            batches.total_count + 1, advisory.at_us, reason if isinstance(reason, str) else ""
         )
-        troubles[name] = replace(entry, abandoned_batches=counted)
-    elif announcement.type == _ROLLED_BACK:
-        troubles[name] = replace(
-            entry, rolled_back_at_us=announcement.at_us, rolled_back_text=_text(announcement)
+        entries[name] = replace(entry, abandoned_batches=batch_counts)
+    elif advisory.type == _ROLLED_BACK:
+        entries[name] = replace(
+            entry, rolled_back_at_us=advisory.at_us, rolled_back_text=_text(advisory)
         )
     else:
-        field_name = _FIELDS[message_trouble(announcement) or announcement.type]
+        field_name = _FIELD_OF_TYPE[message_advisory_type(advisory) or advisory.type]
         counts: MessageCounts = getattr(entry, field_name)
-        if isinstance(announcement, AdvisoriesCounted):
-            counts = counts.after(
-                announcement.at_us, announcement.messages, announcement.said_count
-            )
+        if isinstance(advisory, AdvisoriesCounted):
+            counts = counts.after(advisory.at_us, advisory.messages, advisory.said_count)
         else:
-            counts = counts.after(announcement.at_us, message_of(announcement), 1)
+            counts = counts.after(advisory.at_us, message_of(advisory), 1)
         changes = {field_name: counts}
-        troubles[name] = replace(entry, **changes)  # type: ignore[arg-type]
+        entries[name] = replace(entry, **changes)  # type: ignore[arg-type]
 
 
-def _sample(troubles: dict[Name, Trouble], sample: AckSample | AcksCounted, name: Name) -> None:
-    """Add sampled acknowledgements."""
-    entry = troubles.get(name) or Trouble(*name)
+def _add_ack_samples(
+    entries: dict[Name, AdvisoryCounts], sample: AckSample | AcksCounted, name: Name
+) -> None:
+    """Add sampled acks to the entry of `name`."""
+    entry = entries.get(name) or AdvisoryCounts(*name)
     if isinstance(sample, AckSample):
         repeated_count, left_out_count = int(sample.deliveries_count > 1), 0
         times = from_latencies((sample.ack_ns,))
@@ -139,43 +139,45 @@ def _sample(troubles: dict[Name, Trouble], sample: AckSample | AcksCounted, name
         repeated_count, left_out_count = sample.repeated_count, sample.left_out_count
         times = sample.times
     acks = entry.acks.after(sample.at_us, times, repeated_count, left_out_count)
-    troubles[name] = replace(entry, acks=acks)
+    entries[name] = replace(entry, acks=acks)
 
 
-def _text(announcement: Advisory | AdvisoriesCounted) -> str:
-    return announcement.text if isinstance(announcement, Advisory) else ""
+def _text(advisory: Advisory | AdvisoriesCounted) -> str:
+    return advisory.text if isinstance(advisory, Advisory) else ""
 
 
-def _act(
-    troubles: dict[Name, Trouble], announcement: Advisory | AdvisoriesCounted, name: Name
+def _add_action(
+    entries: dict[Name, AdvisoryCounts], advisory: Advisory | AdvisoriesCounted, name: Name
 ) -> None:
-    """Handle a creation or deletion: earlier advisories do not belong to a new asset."""
-    action = _body(announcement).get("action")
+    """Drop the entries of a created or deleted asset, and store the time in the stream's entry."""
+    action = _body(advisory).get("action")
     if action not in ("create", "delete"):
         return
     deleted_names = [
-        name_of_entry
-        for name_of_entry in troubles
-        if name_of_entry == name or (not name[1] and name_of_entry[0] == name[0])
+        entry_name
+        for entry_name in entries
+        if entry_name == name or (not name[1] and entry_name[0] == name[0])
     ]
     for deleted_name in deleted_names:
-        del troubles[deleted_name]
+        del entries[deleted_name]
     if name[1]:
         stream = name[0], ""
-        stream_entry = troubles.get(stream) or Trouble(*stream)
+        stream_entry = entries.get(stream) or AdvisoryCounts(*stream)
         field_name = "created_at_us" if action == "create" else "deleted_at_us"
         times: tuple[int, ...] = getattr(stream_entry, field_name)
-        changes = {field_name: (*times[1 - _ACTIONS_KEPT :], announcement.at_us)}
-        troubles[stream] = replace(stream_entry, **changes)  # type: ignore[arg-type]
+        changes = {field_name: (*times[1 - _ACTIONS_KEPT :], advisory.at_us)}
+        entries[stream] = replace(stream_entry, **changes)  # type: ignore[arg-type]
 
 
-def message_trouble(announcement: Advisory | AdvisoriesCounted) -> MessageTrouble | None:
-    """Return the kind of trouble of one message in an advisory, if it is about one."""
-    match announcement.type:
-        case "terminated" if _body(announcement).get("reason") == _REMOVED_REASON:
+def message_advisory_type(
+    advisory: Advisory | AdvisoriesCounted,
+) -> MessageAdvisoryType | None:
+    """Return the type of an advisory about a message; None for other advisories."""
+    match advisory.type:
+        case "terminated" if _body(advisory).get("reason") == _REMOVED_REASON:
             return "removed"
         case "nak" | "terminated" | "max_deliver" | "removed":
-            return announcement.type
+            return advisory.type
         case _:
             return None
 
@@ -189,11 +191,11 @@ def message_of(advisory: Advisory) -> tuple[MessageCount, ...]:
     return (MessageCount(seq, 1, 0, deliveries if isinstance(deliveries, int) else 0),)
 
 
-def _body(announcement: Advisory | AdvisoriesCounted) -> dict[str, object]:
-    if not isinstance(announcement, Advisory):
+def _body(advisory: Advisory | AdvisoriesCounted) -> dict[str, object]:
+    if not isinstance(advisory, Advisory):
         return {}
     try:
-        body = json.loads(announcement.body_json)
+        body = json.loads(advisory.body_json)
     except (ValueError, RecursionError):
         # Recordings may be edited by hand; an event without numbers is still an event.
         return {}

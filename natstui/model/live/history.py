@@ -1,8 +1,8 @@
-"""A bounded history of counters: every recent poll, and fewer of the older ones.
+"""A bounded history of counters: every recent poll, and fewer older polls.
 
 A tier keeps one sample per period over a window. Samples have entire columns as machine integers,
-so taking one costs a copy per column and no work per row. With many rows a tier keeps fewer
-samples at a longer period, over the same window.
+so a new sample costs one copy per column and no work per row. With many rows a tier keeps fewer
+samples with a longer period, over the same window.
 """
 
 from __future__ import annotations
@@ -27,26 +27,24 @@ CONSUMER_COLUMNS = (
     "redelivered_msgs",
 )
 WINDOWS_S = (60, 300, 900, 3600)
-"""The windows of a chart, one tier each."""
+"""The windows of charts in seconds; each has a tier."""
 
 _SAMPLES_PER_TIER = 150
 _CELLS_PER_TIER = 1_500_000
-"""Limit of values in a tier, 12 MB: with more rows × columns × samples, there are fewer
-samples.
-"""
-_FEWEST_SAMPLES = 8
+"""Limit of values (rows × columns × samples) in a tier: 12 MB."""
+_MIN_SAMPLES = 8
 
 
-def samples_kept_count(cells_count: int) -> int:
-    """Return how many samples of this many values (rows × columns) a tier keeps."""
-    return max(_FEWEST_SAMPLES, min(_SAMPLES_PER_TIER, _CELLS_PER_TIER // max(1, cells_count)))
+def max_samples_count(cells_count: int) -> int:
+    """Return the maximum number of samples in a tier; `cells_count` is rows × columns."""
+    return max(_MIN_SAMPLES, min(_SAMPLES_PER_TIER, _CELLS_PER_TIER // max(1, cells_count)))
 
 
 def begins_period(last_mono_us: int, mono_us: int, window_s: int, samples_count: int) -> bool:
-    """Return whether a poll is the first in a tier's period after the last poll in it.
+    """Return whether a poll at `mono_us` begins a new period after one at `last_mono_us`.
 
-    Periods begin at fixed times of the engine's clock, so that a tier takes the same polls
-    whenever a viewer starts: a replay that starts an hour back takes them too.
+    Periods begin at fixed times of the engine's clock, so that a tier has the same polls
+    whenever a viewer or a replay starts.
     """
     window_us = window_s * 1_000_000
     return mono_us * samples_count // window_us > last_mono_us * samples_count // window_us
@@ -54,7 +52,7 @@ def begins_period(last_mono_us: int, mono_us: int, window_s: int, samples_count:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The counters of one moment."""
+    """The counters of all rows at one poll."""
 
     mono_us: int
     at_us: int
@@ -64,11 +62,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One value of one row, at the time of its reply."""
+    """One value of one row, at the time of its sample."""
 
     mono_us: int
     value: int | float | None
-    """None where the row did not exist: a gap."""
+    """None for a gap: the row did not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +77,8 @@ class Tier:
     samples: tuple[Sample, ...] = ()
 
     def after(self, sample: Sample) -> Tier:
-        """Return the tier with the sample added, if it begins a period, and the oldest dropped."""
-        max_samples = samples_kept_count(len(sample.roster.keys) * len(sample.columns))
+        """Return the tier with the sample added if it begins a period, without expired samples."""
+        max_samples = max_samples_count(len(sample.roster.keys) * len(sample.columns))
         if self.window_s > WINDOWS_S[0] and self.samples:
             last_us = self.samples[-1].mono_us
             if not begins_period(last_us, sample.mono_us, self.window_s, max_samples):
@@ -98,7 +96,7 @@ def _empty_tiers() -> tuple[Tier, ...]:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Every tier of one table's counters."""
+    """The history of one table's counters, in tiers of different windows."""
 
     names: tuple[str, ...]
     tiers: tuple[Tier, ...] = field(default_factory=_empty_tiers)
@@ -106,17 +104,17 @@ class History:
     def after(
         self, table: Table[StreamColumns] | Table[ConsumerColumns], mono_us: int, at_us: int
     ) -> History:
-        """Return the history with the table's current counters."""
+        """Return the history with the table's current counters as newest sample."""
         columns = {name: array("Q", getattr(table.columns, name)) for name in self.names}
-        return self._with(Sample(mono_us, at_us, table.roster, columns))
+        return self._add_sample(Sample(mono_us, at_us, table.roster, columns))
 
-    def with_past(
+    def with_older_polls(
         self, columns: Mapping[str, bytes], roster: Roster, moments: Sequence[tuple[int, int]]
     ) -> History:
         """Return the history with older polls of the rows of `roster`, as in `PastPolls`.
 
-        `moments` are their times, on the engine's clock and UTC. Raises ValueError when a column
-        is missing or has not every row of every poll.
+        `moments` are the times of the polls, on the engine's clock and UTC. Raises ValueError if
+        a column is missing or lacks rows.
         """
         row_bytes = len(roster.keys) * NUMBER_BYTES
         texts = [columns.get(name, b"") for name in self.names]
@@ -127,15 +125,15 @@ class History:
             byte_range = slice(number * row_bytes, (number + 1) * row_bytes)
             numbers = [to_numbers(text[byte_range]) for text in texts]
             sample = Sample(mono_us, at_us, roster, dict(zip(self.names, numbers, strict=True)))
-            history = history._with(sample)
+            history = history._add_sample(sample)
         return history
 
-    def _with(self, sample: Sample) -> History:
+    def _add_sample(self, sample: Sample) -> History:
         return History(self.names, tuple(tier.after(sample) for tier in self.tiers))
 
     @property
     def recent(self) -> tuple[Sample, ...]:
-        """Return the newest polls, one by one, oldest first."""
+        """Return the samples of all newest polls, oldest first."""
         return self.tiers[0].samples
 
     def series(self, key: Key, name: str, window_s: int = WINDOWS_S[0]) -> list[Point]:

@@ -1,7 +1,7 @@
-"""Time to drain of a backlog and time to reach a limit: the rules, written once.
+"""Time to drain of a backlog and time to reach a limit.
 
-Screens and `watch` call them; the analysis writes them as queries (`drain_s` of
-`natstui.analysis.gold.lag`, `full_in_s` of `natstui.analysis.gold.telling.forecast`), and a test
+Screens and `watch` call these rules; the analysis writes them as queries (`drain_s` of
+`natstui.analysis.gold.lag`, `full_in_s` of `natstui.analysis.gold.shared.forecast`), and a test
 runs one set of cases through both. Its thresholds are those of
 `natstui.model.findings.thresholds`.
 """
@@ -14,18 +14,18 @@ from natstui.model.findings.thresholds import FULL_SHARE, NEAR_SHARE
 
 
 def is_near(level: float, limit: float | None) -> bool:
-    """Return whether a level is near its limit or beyond it; never without a limit."""
+    """Return whether a level is near or beyond its limit; False without a limit."""
     return limit is not None and limit > 0 and level >= NEAR_SHARE * limit
 
 
 def used_percent(level: float, limit: int | None) -> float | None:
-    """Return how much of a limit is used, in %; None without one."""
+    """Return the used share of a limit in %; None without a limit."""
     return 100 * level / limit if limit else None
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """The stored amounts of a stream, and their limits; None is unlimited."""
+    """The stored messages and bytes of a stream, and their limits; None is unlimited."""
 
     stored_msgs: int
     stored_bytes: int
@@ -34,7 +34,7 @@ class Fill:
 
 
 def time_to_drain_s(pending_msgs: int, trend_msgs_per_s: float | None) -> float | None:
-    """Return seconds until nothing is pending at this trend; None while it does not shrink."""
+    """Return the seconds until nothing is pending, by the trend; None if it does not shrink."""
     if pending_msgs == 0:
         return 0.0
     if trend_msgs_per_s is None or trend_msgs_per_s >= 0:
@@ -43,7 +43,7 @@ def time_to_drain_s(pending_msgs: int, trend_msgs_per_s: float | None) -> float 
 
 
 def time_to_full_s(level: int, limit: int | None, trend_per_s: float | None) -> float | None:
-    """Return seconds until a level reaches its limit at this trend; None if it does not."""
+    """Return the seconds until a level reaches its limit, by the trend; None if it does not."""
     if limit is None:
         return None
     if level >= limit:
@@ -52,9 +52,9 @@ def time_to_full_s(level: int, limit: int | None, trend_per_s: float | None) -> 
 
 
 def bytes_are_full(fill: Fill, *, losing: bool) -> bool:
-    """Return whether a stream is at its limit of bytes; `losing`: old messages are being deleted.
+    """Return whether a stream is at its limit of bytes; `losing`: old messages are deleted now.
 
-    The limit is reached before the last byte: there is no room for the next message.
+    The limit is reached when the next message does not fit.
     """
     if fill.max_bytes is None or not fill.stored_msgs:
         return False

@@ -1,8 +1,8 @@
-"""How often each message was nak'd or dropped, of the most frequent ones, in bounded memory.
+"""Counts of naks, drops and so on by message, for the most frequent messages, in bounded memory.
 
-The structure is "space saving": of more messages than there is room for, a new one replaces the
-least frequent, and continues its count. So a count is never too low, and too high by no more than
-its error; every message that came more often than `total / room` is included.
+The algorithm is "space saving": a new message replaces the least frequent one and continues its
+count. So a count is never too low, and at most its error too high. Every message with more than
+`total / MAX_MESSAGES` advisories is included.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-ROOM = 32
-"""Messages counted one by one for each consumer and kind of trouble."""
+MAX_MESSAGES = 32
+"""Limit of counted messages for each consumer and type of advisory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,26 +23,26 @@ class MessageCount:
     error_count: int = 0
     """Maximum by which the count is too high."""
     deliveries_count: int = 0
-    """Its deliveries in the last advisory."""
+    """Deliveries of the message in the last advisory."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageCounts:
-    """Counts of one kind of trouble of one consumer."""
+    """Counts of the advisories of one type about one consumer's messages."""
 
     total_count: int = 0
     """Exact count of all messages together."""
     first_at_us: int = 0
     last_at_us: int = 0
     messages: tuple[MessageCount, ...] = ()
-    """The most frequent ones."""
+    """The most frequent messages."""
     recent: tuple[tuple[int, int], ...] = ()
-    """(second, count) of the newest seconds with any, oldest first."""
+    """(second since 1970, count) of the newest seconds with advisories, oldest first."""
 
     def after(
         self, at_us: int, additions: Iterable[MessageCount], count: int | None = None
     ) -> MessageCounts:
-        """Return the counts with more added; `count` if not every message is named."""
+        """Return the counts with more added; `count` is their total, if not all are named."""
         additions = tuple(additions)
         named_count = sum(addition.said_count for addition in additions)
         count = named_count if count is None else count
@@ -50,25 +50,25 @@ class MessageCounts:
             total_count=self.total_count + count,
             first_at_us=self.first_at_us or at_us,
             last_at_us=max(self.last_at_us, at_us),
-            messages=_merged(self.messages, additions, are_others=count > named_count),
-            recent=_recent(self.recent, at_us // 1_000_000, count),
+            messages=_merge(self.messages, additions, are_others=count > named_count),
+            recent=_add_to_second(self.recent, at_us // 1_000_000, count),
         )
 
-    def worst(self) -> tuple[MessageCount, ...]:
+    def most_frequent(self) -> tuple[MessageCount, ...]:
         """Return the messages by their count, the most frequent first."""
         return tuple(
             sorted(self.messages, key=lambda message: (-message.said_count, message.stream_seq))
         )
 
     def recent_count(self, now_at_us: int, window_s: float) -> int:
-        """Return the count within the last `window_s`."""
+        """Return the number of advisories within the last `window_s`, of at most 30 seconds."""
         from_s = now_at_us // 1_000_000 - window_s
         return sum(count for second, count in self.recent if second >= from_s)
 
     @property
     def sequences(self) -> tuple[int, ...]:
         """Return the sequences of the messages, the most frequent first."""
-        return tuple(message.stream_seq for message in self.worst())
+        return tuple(message.stream_seq for message in self.most_frequent())
 
 
 NOTHING_COUNTED = MessageCounts()
@@ -76,30 +76,30 @@ NOTHING_COUNTED = MessageCounts()
 _SECONDS_KEPT = 30
 
 
-def _recent(
+def _add_to_second(
     seconds: tuple[tuple[int, int], ...], second: int, count: int
 ) -> tuple[tuple[int, int], ...]:
     if seconds and seconds[-1][0] >= second:
-        # What comes late counts for the newest second: the seconds stay in order.
-        newest, so_far = seconds[-1]
-        return (*seconds[:-1], (newest, so_far + count))
+        # Delayed advisories count for the newest second, so the seconds stay in order.
+        newest, newest_count = seconds[-1]
+        return (*seconds[:-1], (newest, newest_count + count))
     return (*seconds[1 - _SECONDS_KEPT :], (second, count))
 
 
-def _merged(
+def _merge(
     messages: tuple[MessageCount, ...], additions: tuple[MessageCount, ...], *, are_others: bool
 ) -> tuple[MessageCount, ...]:
     by_seq = {message.stream_seq: message for message in messages}
-    if are_others or len(additions) >= ROOM:
-        # The additions left messages out: each came no more often than the rarest addition.
-        least = min((addition.said_count for addition in additions), default=0)
+    if are_others or len(additions) >= MAX_MESSAGES:
+        # The additions left messages out, each at most as frequent as the rarest addition.
+        min_count = min((addition.said_count for addition in additions), default=0)
         named_seqs = {addition.stream_seq for addition in additions}
         for seq in by_seq.keys() - named_seqs:
             message = by_seq[seq]
             by_seq[seq] = replace(
                 message,
-                said_count=message.said_count + least,
-                error_count=message.error_count + least,
+                said_count=message.said_count + min_count,
+                error_count=message.error_count + min_count,
             )
     for addition in additions:
         before = by_seq.get(addition.stream_seq)
@@ -110,16 +110,16 @@ def _merged(
                 error_count=before.error_count + addition.error_count,
                 deliveries_count=max(before.deliveries_count, addition.deliveries_count),
             )
-        elif len(by_seq) < ROOM:
+        elif len(by_seq) < MAX_MESSAGES:
             by_seq[addition.stream_seq] = addition
         else:
-            rarest = min(
+            rarest_message = min(
                 by_seq.values(), key=lambda message: (message.said_count, -message.stream_seq)
             )
-            del by_seq[rarest.stream_seq]
+            del by_seq[rarest_message.stream_seq]
             by_seq[addition.stream_seq] = replace(
                 addition,
-                said_count=rarest.said_count + addition.said_count,
-                error_count=rarest.said_count + addition.error_count,
+                said_count=rarest_message.said_count + addition.said_count,
+                error_count=rarest_message.said_count + addition.error_count,
             )
     return tuple(by_seq.values())

@@ -1,4 +1,4 @@
-"""Older polls, reduced to history and cost: a seek sends hundreds of them."""
+"""Older polls without rows, only with history and cost: a seek sends hundreds of these."""
 
 from __future__ import annotations
 
@@ -25,10 +25,13 @@ class PastPoll:
 
 @dataclass(frozen=True, slots=True)
 class PastPolls:
-    """Polls with exactly the rows of the state; a newer, complete one follows. Never recorded."""
+    """The history of older polls with the same rows as the state, for rates after a seek.
+
+    A replay sends it before a newer, complete poll; it is never recorded.
+    """
 
     at_us: int
-    """Time of the newest."""
+    """Time of the newest poll."""
     polls: tuple[PastPoll, ...]
     streams: dict[str, bytes]
     """Column → unsigned 64-bit numbers, the lowest byte first: every row of a poll, in the order
@@ -37,7 +40,7 @@ class PastPolls:
 
 
 def to_bytes(numbers: Iterable[int]) -> bytes:
-    """Return numbers as the bytes of `PastPolls`; raises OverflowError when one does not fit."""
+    """Return numbers as the bytes of `PastPolls`; raises OverflowError above 64 bits."""
     integers = array("Q", numbers)
     if sys.byteorder == "big":
         integers.byteswap()

@@ -1,4 +1,4 @@
-"""Permissions of the user, as reported by the server, without trying."""
+"""Permissions of the user, as reported by the server: what may be published."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from natstui.model.assets.subjects import overlap
 from natstui.model.records.link import Permitted
 
-READING = (
+READ_VERBS = (
     "INFO",
     "STREAM.LIST",
     "STREAM.NAMES",
@@ -16,11 +16,11 @@ READING = (
     "CONSUMER.NAMES.*",
     "CONSUMER.INFO.*.*",
 )
-"""The verbs of the JetStream API that are needed for watching."""
+"""The verbs of the JetStream API that watching requires."""
 
 
-def only_watched(account: str) -> str:
-    """Return why only the rows of another account can be read, and nothing changed in it."""
+def read_only_account_text(account: str) -> str:
+    """Return the reason why an account watched through the system account is read-only."""
     return (
         f"the account {account} is watched through the system account, which shows only streams "
         "and consumers: for anything else, connect as a user of that account"
@@ -28,13 +28,14 @@ def only_watched(account: str) -> str:
 
 
 def may_publish(permissions: Permitted, subject: str) -> bool:
-    """Return whether requests are allowed on all subjects that match `subject`."""
+    """Return whether the user may publish to all subjects that match `subject`."""
     return _allows(permissions, subject, covers)
 
 
 def may_publish_some(permissions: Permitted | None, subject: str) -> bool:
-    """Return whether requests are allowed on any subject that matches `subject`; unknown counts as
-    yes.
+    """Return whether the user may publish to any subject that matches `subject`.
+
+    True also if the permissions are unknown.
     """
     return permissions is None or _allows(permissions, subject, overlap)
 
@@ -50,11 +51,11 @@ def covers(pattern: str, subject: str) -> bool:
     # A permission may name a queue group after the subject.
     pattern_tokens = pattern.split(" ")[0].split(".")
     subject_tokens = subject.split(".")
-    for index, want in enumerate(pattern_tokens):
-        if want == ">":
+    for index, expected in enumerate(pattern_tokens):
+        if expected == ">":
             return len(subject_tokens) > index
         if index >= len(subject_tokens) or subject_tokens[index] == ">":
             return False
-        if want not in ("*", subject_tokens[index]):
+        if expected not in ("*", subject_tokens[index]):
             return False
     return len(subject_tokens) == len(pattern_tokens)

@@ -1,8 +1,8 @@
-"""Counters of two moments → rates, lag, and time left.
+"""Rates, trends and forecasts from the counters of polls.
 
-One rule for all: a rate is the growth of a counter between two polls of the same row, divided by
-the time between the two replies. A counter that decreased, a row seen once, a row recreated under
-the same name: no rate. Absent, never zero.
+A rate is the growth of a counter between two polls of the same row, divided by the time between
+the two samples. The rate is None, never 0, if the counter decreased, or the row was sampled once
+or recreated.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from natstui.model.live.state import Cost
 from natstui.model.live.table import Key
 
 TREND_S = 30
-"""Time span of the trend of a backlog or a fill level."""
+"""Time span of the trend of a backlog or a fill level, in seconds."""
 
 
 def per_s(older: Point | None, newer: Point | None) -> float | None:
-    """Return the growth per second between two points of a counter, or None."""
+    """Return the growth per second between two points of a counter; None if unknown."""
     if older is None or newer is None or older.value is None or newer.value is None:
         return None
     elapsed_us = newer.mono_us - older.mono_us
@@ -33,12 +33,14 @@ def per_s(older: Point | None, newer: Point | None) -> float | None:
     return (newer.value - older.value) * 1e6 / elapsed_us
 
 
-def _at(sample: Sample, row: int, name: str) -> Point:
+def _point_at(sample: Sample, row: int, name: str) -> Point:
     return Point(sample.columns["sampled_mono_us"][row], sample.columns[name][row])
 
 
-def _two_rows(history: History, key: Key) -> tuple[tuple[Sample, int], tuple[Sample, int]] | None:
-    """Return the two newest polls of a row: (sample, row) older and newer."""
+def _find_two_polls(
+    history: History, key: Key
+) -> tuple[tuple[Sample, int], tuple[Sample, int]] | None:
+    """Return the two newest polls of a row, older first, each as sample and row number."""
     newer: tuple[Sample, int] | None = None
     for sample in reversed(history.recent):
         row = sample.roster.row_of.get(key)
@@ -48,54 +50,59 @@ def _two_rows(history: History, key: Key) -> tuple[tuple[Sample, int], tuple[Sam
             continue
         if newer is None:
             newer = (sample, row)
-        elif _at(sample, row, history.names[1]).mono_us < _at(*newer, history.names[1]).mono_us:
+        elif (
+            _point_at(sample, row, history.names[1]).mono_us
+            < _point_at(*newer, history.names[1]).mono_us
+        ):
             return (sample, row), newer
     return None
 
 
 def counter_per_s(history: History, key: Key, name: str) -> float | None:
-    """Return the rate of one counter of one row between its two newest polls."""
-    rows = _two_rows(history, key)
-    return per_s(_at(*rows[0], name), _at(*rows[1], name)) if rows else None
+    """Return the growth per second of a row's counter between its two newest polls."""
+    rows = _find_two_polls(history, key)
+    return per_s(_point_at(*rows[0], name), _point_at(*rows[1], name)) if rows else None
 
 
 @dataclass(frozen=True, slots=True)
 class AckRate:
-    """The number of acks per second; None if unknown."""
+    """The acks per second of a consumer; None if unknown."""
 
     per_s: float | None = None
     estimated: bool = False
 
 
-_LONG_US = 4_000_000
-"""Time span over which redelivered messages are acked, and dropped ones stay.
+_ACKS_SPAN_US = 4_000_000
+"""Time span of the rate of acks with max deliver: redelivered messages are acked in this time.
 
-A longer span would show a change of the rate later: a rate over 30 s would be off by it.
+A longer span would show a change of the rate later.
 """
 
 
 def ack_rate(history: History, key: Key, config: ConsumerConfiguration | None) -> AckRate:
-    """Return the number of acks per second, in any order.
+    """Return the acks per second of a consumer.
 
-    A message is ack pending from its first delivery until its ack: so acks are the first
-    deliveries less the growth of ack pending. Dropped ones stay in the count of redelivered ones,
-    and are subtracted. Terminated, deleted and purged ones count as acked.
+    A message is ack pending from its first delivery until its ack, so acks are the first
+    deliveries less the growth of ack pending. Dropped messages stay in the number of redelivered
+    ones, and are subtracted. Terminated, deleted and purged messages count as acked.
     """
-    rows = _two_rows(history, key)
+    rows = _find_two_polls(history, key)
     if rows is None:
         return AckRate()
     limit_count = config.max_deliver_count if config else None
     has_filter = config is None or bool(config.filter_subjects)
-    has_redelivered = any(_at(*row, "redelivered_msgs").value for row in rows)
+    has_redelivered = any(_point_at(*row, "redelivered_msgs").value for row in rows)
     if limit_count is not None and has_redelivered:
-        rows = _longer(history, key, rows)
+        rows = _extend_span(history, key, rows)
     elapsed_us, *counts = (_growth(rows, name) for name in _ACK_COLUMNS)
     if elapsed_us <= 0:
         return AckRate()
-    acked_msgs = settled_msgs(*counts, has_delivery_limit=limit_count is not None)
-    unsure = has_redelivered and (has_filter or counts[0] < counts[1] or limit_count is not None)
+    acked_msgs = estimate_acked_msgs(*counts, has_delivery_limit=limit_count is not None)
+    is_estimated = has_redelivered and (
+        has_filter or counts[0] < counts[1] or limit_count is not None
+    )
     per_s = None if acked_msgs is None else acked_msgs * 1e6 / elapsed_us
-    return AckRate(per_s, unsure or limit_count == 1)
+    return AckRate(per_s, is_estimated or limit_count == 1)
 
 
 _ACK_COLUMNS = (
@@ -107,33 +114,38 @@ _ACK_COLUMNS = (
 )
 
 
-def settled_msgs(
-    deliveries: int, passed: int, waiting: int, redelivered: int, *, has_delivery_limit: bool
+def estimate_acked_msgs(
+    deliveries: int,
+    passed_seqs: int,
+    ack_pending_growth: int,
+    redelivered: int,
+    *,
+    has_delivery_limit: bool,
 ) -> int | None:
-    """Return how many messages were acked while the counters of a consumer grew.
+    """Return the number of acked messages, from the growth of a consumer's counters.
 
-    The counters are `_ACK_COLUMNS`; `has_delivery_limit`: there is a max deliver. None when a
-    sequence decreased.
+    The parameters are the growth of `_ACK_COLUMNS`; `has_delivery_limit`: max deliver is set.
+    None if a sequence decreased.
     """
-    if deliveries < 0 or passed < 0:
+    if deliveries < 0 or passed_seqs < 0:
         return None
     # A redelivery moves only the first of the two, a gap in the stream only the second.
-    acked_msgs = min(deliveries, passed) - waiting
+    acked_msgs = min(deliveries, passed_seqs) - ack_pending_growth
     return max(0, acked_msgs - redelivered if has_delivery_limit else acked_msgs)
 
 
-_Rows = tuple[tuple[Sample, int], tuple[Sample, int]]
+_TwoPolls = tuple[tuple[Sample, int], tuple[Sample, int]]
 
 
-def _growth(rows: _Rows, name: str) -> int:
+def _growth(rows: _TwoPolls, name: str) -> int:
     (older, old_row), (newer, new_row) = rows
     return newer.columns[name][new_row] - older.columns[name][old_row]
 
 
-def _longer(history: History, key: Key, rows: _Rows) -> _Rows:
-    """Return the newest poll of a row, and its oldest within `_LONG_US`."""
+def _extend_span(history: History, key: Key, rows: _TwoPolls) -> _TwoPolls:
+    """Return the newest poll of a row, and its oldest poll within `_ACKS_SPAN_US` before."""
     newest, row = rows[1]
-    since_us = newest.columns["sampled_mono_us"][row] - _LONG_US
+    since_us = newest.columns["sampled_mono_us"][row] - _ACKS_SPAN_US
     for sample in history.recent:
         old_row = sample.roster.row_of.get(key)
         if old_row is not None and sample.columns["sampled_mono_us"][old_row] >= since_us:
@@ -144,10 +156,10 @@ def _longer(history: History, key: Key, rows: _Rows) -> _Rows:
 def ack_rate_column(
     history: History, configs: Sequence[ConsumerConfiguration | None]
 ) -> list[float | None]:
-    """Return the acks a second of every row of the newest sample, for sorting.
+    """Return the acks per second of every row of the newest sample, for sorting.
 
-    Where both newest polls have a row it is the rate between them, also with a limit of
-    deliveries: over 10,000 rows `ack_rate` would take half a second.
+    Less exact than `ack_rate` with max deliver, as only the two newest polls are compared: the
+    exact rate of 10,000 rows would take half a second.
     """
     recent = history.recent
     if not recent:
@@ -156,7 +168,7 @@ def ack_rate_column(
     if len(recent) < 2 or recent[-2].roster is not newest.roster:
         pairs = zip(newest.roster.keys, configs, strict=True)
         return [ack_rate(history, key, config).per_s for key, config in pairs]
-    growths = (_grown(recent[-2], newest, name) for name in _ACK_COLUMNS)
+    growths = (_growth_column(recent[-2], newest, name) for name in _ACK_COLUMNS)
     rates: list[float | None] = []
     for key, config, elapsed_us, *counts in zip(
         newest.roster.keys, configs, *growths, strict=True
@@ -165,12 +177,12 @@ def ack_rate_column(
             rates.append(ack_rate(history, key, config).per_s)
             continue
         has_delivery_limit = config is not None and config.max_deliver_count is not None
-        acked_msgs = settled_msgs(*counts, has_delivery_limit=has_delivery_limit)
+        acked_msgs = estimate_acked_msgs(*counts, has_delivery_limit=has_delivery_limit)
         rates.append(None if acked_msgs is None else acked_msgs * 1e6 / elapsed_us)
     return rates
 
 
-def _grown(older: Sample, newer: Sample, name: str) -> Iterator[int]:
+def _growth_column(older: Sample, newer: Sample, name: str) -> Iterator[int]:
     return map(sub, newer.columns[name], older.columns[name])
 
 
@@ -182,40 +194,40 @@ class StreamRates:
     """Growth of the last sequence."""
     in_bytes_per_s: float | None = None
     removed_msgs_per_s: float | None = None
-    """Deleted messages: by limits, acks, deletes or purges."""
+    """Messages removed by limits, acks, deletes or purges."""
     in_bytes_estimated: bool = False
-    """Whether messages were deleted meanwhile, so that their bytes are estimated by the
-    mean size.
-    """
+    """Whether the rate of bytes is estimated, because messages were deleted meanwhile."""
 
 
-class _Stock(NamedTuple):
-    """The stored amounts of a stream at one moment."""
+class _StoredCounts(NamedTuple):
+    """The stored messages and bytes of a stream at one poll."""
 
     stored_msgs: int
     stored_bytes: int
 
 
-def _left_bytes(history: History, key: Key, stock: _Stock, left_msgs: int) -> float | None:
+def _estimate_deleted_bytes(
+    history: History, key: Key, stored: _StoredCounts, deleted_msgs: int
+) -> float | None:
     """Return the estimated bytes of the messages deleted since the older of two polls.
 
-    Stored messages are deleted first, with their known size. Further ones came and were deleted
-    between the polls: each counts as the mean of the messages stored in the last minute, or in the
-    last hour. None without any.
+    Stored messages are deleted first, with their mean size. Further messages were stored and
+    deleted between the polls; they count with the mean size of the last minute, or hour. None if
+    that is unknown.
     """
-    if not left_msgs:
+    if not deleted_msgs:
         return 0.0
-    known_msgs = min(left_msgs, stock.stored_msgs)
-    known_bytes = known_msgs * stock.stored_bytes / stock.stored_msgs if known_msgs else 0.0
-    unseen_msgs = left_msgs - known_msgs
-    if not unseen_msgs:
+    known_msgs = min(deleted_msgs, stored.stored_msgs)
+    known_bytes = known_msgs * stored.stored_bytes / stored.stored_msgs if known_msgs else 0.0
+    further_msgs = deleted_msgs - known_msgs
+    if not further_msgs:
         return known_bytes
     mean_bytes = _mean_size_bytes(history, key)
-    return None if mean_bytes is None else known_bytes + unseen_msgs * mean_bytes
+    return None if mean_bytes is None else known_bytes + further_msgs * mean_bytes
 
 
 def _mean_size_bytes(history: History, key: Key) -> float | None:
-    """Return the mean size of the messages in the polls."""
+    """Return the mean size of a stream's messages in the history; None if all polls were empty."""
     for tier in history.tiers:
         msgs = size_bytes = 0
         for sample in tier.samples:
@@ -230,33 +242,35 @@ def _mean_size_bytes(history: History, key: Key) -> float | None:
 
 def stream_rates(history: History, key: Key) -> StreamRates:
     """Return the rates of a stream between its two newest polls."""
-    rows = _two_rows(history, key)
+    rows = _find_two_polls(history, key)
     if rows is None:
         return StreamRates()
-    older = {name: _at(*rows[0], name) for name in history.names}
-    newer = {name: _at(*rows[1], name) for name in history.names}
+    older = {name: _point_at(*rows[0], name) for name in history.names}
+    newer = {name: _point_at(*rows[1], name) for name in history.names}
     elapsed_s = (newer["last_seq"].mono_us - older["last_seq"].mono_us) / 1e6
     in_msgs_per_s = per_s(older["last_seq"], newer["last_seq"])
     if in_msgs_per_s is None:
         return StreamRates()
-    new_msgs, grew = (
+    new_msgs, growth_msgs = (
         (newer[name].value or 0) - (older[name].value or 0) for name in ("last_seq", "stored_msgs")
     )
-    removed_msgs_per_s = max(0, new_msgs - grew) / elapsed_s
+    removed_msgs_per_s = max(0, new_msgs - growth_msgs) / elapsed_s
     in_bytes_per_s = per_s(older["stored_bytes"], newer["stored_bytes"])
-    is_estimated = new_msgs > grew
+    is_estimated = new_msgs > growth_msgs
     if is_estimated:
-        stock = _Stock(int(older["stored_msgs"].value or 0), int(older["stored_bytes"].value or 0))
-        left_bytes = _left_bytes(history, key, stock, int(new_msgs - grew))
-        grew_bytes = (newer["stored_bytes"].value or 0) - stock.stored_bytes
+        stored = _StoredCounts(
+            int(older["stored_msgs"].value or 0), int(older["stored_bytes"].value or 0)
+        )
+        deleted_bytes = _estimate_deleted_bytes(history, key, stored, int(new_msgs - growth_msgs))
+        growth_bytes = (newer["stored_bytes"].value or 0) - stored.stored_bytes
         in_bytes_per_s = (
-            None if left_bytes is None else max(0.0, grew_bytes + left_bytes) / elapsed_s
+            None if deleted_bytes is None else max(0.0, growth_bytes + deleted_bytes) / elapsed_s
         )
     return StreamRates(in_msgs_per_s, in_bytes_per_s, removed_msgs_per_s, is_estimated)
 
 
 def rate_column(history: History, name: str) -> list[float | None]:
-    """Return the rate of one counter for every row of the newest sample, for sorting."""
+    """Return the growth per second of a counter for every row of the newest sample."""
     recent = history.recent
     if not recent:
         return []
@@ -277,16 +291,19 @@ def rate_column(history: History, name: str) -> list[float | None]:
 
 
 def rates_of_series(points: Sequence[Point], longest_gap_us: int) -> list[Point]:
-    """Return the rate between each pair of neighbours, at the later one; a gap stays a gap."""
+    """Return the growth per second between neighbouring points, at the time of the later one.
+
+    None across a gap, or if the points are further apart than `longest_gap_us`.
+    """
     rates: list[Point] = []
     for older, newer in pairwise(points):
-        too_far = newer.mono_us - older.mono_us > longest_gap_us
-        rates.append(Point(newer.mono_us, None if too_far else per_s(older, newer)))
+        is_gap = newer.mono_us - older.mono_us > longest_gap_us
+        rates.append(Point(newer.mono_us, None if is_gap else per_s(older, newer)))
     return rates
 
 
 def _trend_start(history: History, key: Key) -> tuple[Sample, int] | None:
-    """Return the oldest poll of a row that is at most `TREND_S` older than its newest."""
+    """Return the oldest poll with a row within the last `TREND_S`, and the row number."""
     horizon_us = history.recent[-1].mono_us - TREND_S * 1_000_000
     for sample in history.recent:
         if sample.mono_us >= horizon_us:
@@ -297,22 +314,21 @@ def _trend_start(history: History, key: Key) -> tuple[Sample, int] | None:
 
 
 def trend_per_s(history: History, key: Key, name: str) -> float | None:
-    """Return the mean change per second of a gauge over the last `TREND_S`, signed, or None."""
+    """Return the mean signed change per second of a gauge over `TREND_S`; None if unknown."""
     if not history.recent:
         return None
     newest, start = history.recent[-1], _trend_start(history, key)
     row = newest.roster.row_of.get(key)
     if start is None or row is None:
         return None
-    return _change_per_s(_at(*start, name), _at(newest, row, name))
+    return _change_per_s(_point_at(*start, name), _point_at(newest, row, name))
 
 
 def backlog_trend_per_s(history: History, key: Key) -> float | None:
-    """Return the trend of a consumer's pending messages, or None where it predicts nothing.
+    """Return the trend of a consumer's pending messages per second; None if it predicts nothing.
 
     A shrinking backlog predicts its end only if it also shrinks in the newest third of `TREND_S`,
-    by more than it rises from poll to poll, and because messages are delivered: purged ones are
-    not.
+    by more than it rises between two polls, and by deliveries, not by a purge.
     """
     per_s = trend_per_s(history, key, "pending_msgs")
     if per_s is None or per_s >= 0:
@@ -328,7 +344,7 @@ def backlog_trend_per_s(history: History, key: Key) -> float | None:
 
 
 def _backlog_polls(history: History, key: Key) -> list[tuple[int, int, int]]:
-    """Return polls of a consumer within `TREND_S`: time, pending messages, deliveries."""
+    """Return time (µs), pending messages and deliveries of a consumer's polls in `TREND_S`."""
     polls: list[tuple[int, int, int]] = []
     horizon_us = history.recent[-1].mono_us - TREND_S * 1_000_000
     for sample in history.recent:
@@ -368,7 +384,7 @@ def trend_column(history: History, name: str) -> list[float | None]:
 
 
 def stream_full_in_s(history: History, key: Key, fill: Fill) -> float | None:
-    """Return seconds until the first limit of a stream is reached, 0 when one is."""
+    """Return the seconds until a limit of a stream is reached, 0 if one is; None if unknown."""
     losing = (trend_per_s(history, key, "first_seq") or 0.0) > 0
     if bytes_are_full(fill, losing=losing):
         return 0.0
@@ -382,9 +398,9 @@ def stream_full_in_s(history: History, key: Key, fill: Fill) -> float | None:
 
 
 def stored_at_mono_us(last_seq: Sequence[Point], seq: int) -> int | None:
-    """Return when a sequence was stored, by interpolating the growth of the last sequence.
+    """Return the time when a sequence was stored, interpolated from the last sequences.
 
-    None when it was stored before the series begins, or is not stored yet.
+    None if the sequence was stored before the series begins, or is not stored yet.
     """
     known_points = [point for point in last_seq if point.value is not None]
     for older, newer in pairwise(known_points):
@@ -399,13 +415,12 @@ _MINUTE_US = 60_000_000
 
 
 def own_requests_per_s(costs: Sequence[Cost]) -> float | None:
-    """Return our API requests per second over the last minute of polls, or over the last two
-    polls.
+    """Return natstui's API requests per second in the last minute, at least over two polls.
 
-    None before there are two.
+    None before the second poll.
     """
     recent = [cost for cost in costs if cost.mono_us > costs[-1].mono_us - _MINUTE_US]
     recent = recent if len(recent) > 1 else list(costs[-2:])
     elapsed_us = recent[-1].mono_us - recent[0].mono_us if recent else 0
-    asked_count = sum(cost.cost.requests_count for cost in recent[1:])
-    return asked_count * 1e6 / elapsed_us if elapsed_us > 0 else None
+    requests_count = sum(cost.cost.requests_count for cost in recent[1:])
+    return requests_count * 1e6 / elapsed_us if elapsed_us > 0 else None

@@ -8,8 +8,11 @@ from collections.abc import Callable
 from natstui.errors import UsageError
 
 
-def compiled(pattern: str) -> Callable[[str], bool]:
-    """Return the test of a filter; raises UsageError for an invalid expression."""
+def compile_filter(pattern: str) -> Callable[[str], bool]:
+    """Return a function that tests whether a text passes a filter.
+
+    A leading `!` inverts the filter. Raises UsageError for an invalid expression.
+    """
     inverse = pattern.startswith("!")
     try:
         search = re.compile(pattern[inverse:], re.IGNORECASE).search

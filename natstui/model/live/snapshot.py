@@ -112,7 +112,7 @@ class ConsumerColumns:
     """`created`: with stream and name, the identity of a consumer."""
     sampled_mono_us: tuple[int, ...] = ()
     delivered_consumer_seq: tuple[int, ...] = ()
-    """Deliveries made, redeliveries included (`delivered.consumer_seq`)."""
+    """Number of deliveries, redeliveries included (`delivered.consumer_seq`)."""
     delivered_stream_seq: tuple[int, ...] = ()
     """Highest stream sequence ever delivered."""
     ack_floor_consumer_seq: tuple[int, ...] = ()
@@ -176,11 +176,11 @@ class PollCost:
     api_rtt_us: int | None
     """Round trip of `$JS.API.INFO` in this poll."""
     interval_us: int
-    """From the start of this poll to the start of the next; a poll may take longer than wanted."""
+    """From the start of this poll to the start of the next, at least the requested interval."""
     backoff_reason: str | None
     """Why it is longer than requested, if it is."""
     round_us: int | None = None
-    """How long a row waits for its next turn at most, if not every poll has every row."""
+    """Maximum time until a row is polled again, if not every poll has every row."""
     errors_count: int = 0
     """Error replies of the API to polls since the previous poll."""
 
@@ -200,7 +200,7 @@ class Offline:
 
 @dataclass(frozen=True, slots=True)
 class Unlisted:
-    """Consumers that a stream counts and that its list neither has nor names as missing."""
+    """Consumers of a stream that are missing in its list of consumers."""
 
     stream: str
     consumers_count: int
@@ -227,11 +227,11 @@ class Snapshot:
     account: Account | None
     cost: PollCost
     offline: tuple[Offline, ...] = ()
-    """Which of the unreachable ones their servers refuse to run, and why."""
+    """Unreachable streams and consumers that their servers refuse to run, with the reason."""
     unlisted: tuple[Unlisted, ...] = ()
 
 
-def later_columns(table: type) -> tuple[str, ...]:
+def added_columns(table: type) -> tuple[str, ...]:
     """Return the columns of a table that an older recording may not have.
 
     Counters and names are in every recording: they have no value for unknown.

@@ -10,31 +10,29 @@ from typing import Generic, TypeVar
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 
 Key = tuple[str | int, ...]
-"""An identity: (stream, created) or (stream, consumer, created); a recreated asset has another
-one.
-"""
+"""The identity of a row: (stream, created) or (stream, consumer, created)."""
 
-C = TypeVar("C", StreamColumns, ConsumerColumns)
+ColumnsT = TypeVar("ColumnsT", StreamColumns, ConsumerColumns)
 
 
 def stream_keys(columns: StreamColumns) -> tuple[Key, ...]:
-    """Return the identity of each row."""
+    """Return the key of each stream's row."""
     return tuple(zip(columns.name, columns.created_at_us, strict=True))
 
 
 def consumer_keys(columns: ConsumerColumns) -> tuple[Key, ...]:
-    """Return the identity of each row."""
+    """Return the key of each consumer's row."""
     return tuple(zip(columns.stream, columns.name, columns.created_at_us, strict=True))
 
 
 class Roster:
-    """The identities of rows; one object is shared while no row is added or removed."""
+    """The keys of the rows of a table; the same object while no row is added or removed."""
 
     def __init__(self, keys: tuple[Key, ...] = ()) -> None:
         self.keys = keys
 
-    def with_more(self, keys: tuple[Key, ...]) -> Roster:
-        """Return the roster with rows appended, reusing the existing indexes."""
+    def with_keys(self, keys: tuple[Key, ...]) -> Roster:
+        """Return the roster with keys appended, reusing the existing indexes."""
         extended = Roster(self.keys + keys)
         first = len(self.keys)
         row_of = self.row_of.copy()
@@ -50,12 +48,12 @@ class Roster:
 
     @cached_property
     def row_of(self) -> dict[Key, int]:
-        """Return the row of each identity."""
+        """Return the row number of each key."""
         return {key: row for row, key in enumerate(self.keys)}
 
     @cached_property
     def rows_of_stream(self) -> dict[str, list[int]]:
-        """Return the ascending rows of each stream, by its name."""
+        """Return the ascending row numbers of each stream name."""
         rows: dict[str, list[int]] = {}
         for row, key in enumerate(self.keys):
             rows.setdefault(str(key[0]), []).append(row)
@@ -63,18 +61,20 @@ class Roster:
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Generic[C]):
-    """Columns with the roster of their rows."""
+class Table(Generic[ColumnsT]):
+    """The columns of streams or consumers, with the roster of their rows."""
 
-    columns: C
+    columns: ColumnsT
     roster: Roster = field(default_factory=Roster)
 
     def __len__(self) -> int:
         return len(self.roster.keys)
 
 
-def _rebuilt(old: Table[C], keep: Iterable[int], new: C, keys: tuple[Key, ...]) -> Table[C]:
-    """Return the kept old rows, then the new rows."""
+def _rebuild(
+    old: Table[ColumnsT], keep: Iterable[int], new: ColumnsT, keys: tuple[Key, ...]
+) -> Table[ColumnsT]:
+    """Return the table with the old rows at `keep`, then the new rows."""
     rows: list[int] = list(keep)
     columns: dict[str, tuple[object, ...]] = {}
     for name in (column.name for column in fields(new)):
@@ -84,14 +84,14 @@ def _rebuilt(old: Table[C], keep: Iterable[int], new: C, keys: tuple[Key, ...]) 
     return Table(type(new)(**columns), roster)  # type: ignore[arg-type]
 
 
-def _appended(old: Table[C], new: C, keys: tuple[Key, ...]) -> Table[C]:
+def _append(old: Table[ColumnsT], new: ColumnsT, keys: tuple[Key, ...]) -> Table[ColumnsT]:
     """Return the table with the new rows appended, as in the first polls of a big server."""
     columns = {column.name: getattr(old.columns, column.name) + getattr(new, column.name)
                for column in fields(new)}  # fmt: skip
-    return Table(type(new)(**columns), old.roster.with_more(keys))
+    return Table(type(new)(**columns), old.roster.with_keys(keys))
 
 
-def _overwritten(old: Table[C], new: C, rows: Sequence[int]) -> Table[C]:
+def _overwrite(old: Table[ColumnsT], new: ColumnsT, rows: Sequence[int]) -> Table[ColumnsT]:
     """Return the old table with the new rows written at `rows`."""
     columns: dict[str, tuple[object, ...]] = {}
     for column in fields(new):
@@ -102,24 +102,30 @@ def _overwritten(old: Table[C], new: C, rows: Sequence[int]) -> Table[C]:
     return Table(type(new)(**columns), old.roster)  # type: ignore[arg-type]
 
 
-def _merged(
-    old: Table[C], new: C, keys: tuple[Key, ...], suspects: Iterable[int] | None
-) -> Table[C]:
-    """Merge new rows; old rows at `suspects` (None: all) that are not among them are deleted."""
+def _merge(
+    old: Table[ColumnsT],
+    new: ColumnsT,
+    keys: tuple[Key, ...],
+    deletable_rows: Iterable[int] | None,
+) -> Table[ColumnsT]:
+    """Return the table with new rows; old rows at `deletable_rows` (None: all) are deleted.
+
+    Old rows that are also among the new ones are replaced.
+    """
     present = set(keys)
-    candidates = range(len(old)) if suspects is None else suspects
+    candidates = range(len(old)) if deletable_rows is None else deletable_rows
     deleted_rows = {row for row in candidates if old.roster.keys[row] not in present}
     rows = [old.roster.row_of.get(key) for key in keys]
     if not deleted_rows and not any(row is not None for row in rows):
-        return _appended(old, new, keys)
+        return _append(old, new, keys)
     if not deleted_rows and None not in rows:
-        return _overwritten(old, new, [row for row in rows if row is not None])
+        return _overwrite(old, new, [row for row in rows if row is not None])
     remaining_rows = (
         row
         for row, key in enumerate(old.roster.keys)
         if row not in deleted_rows and key not in present
     )
-    return _rebuilt(old, remaining_rows, new, keys)
+    return _rebuild(old, remaining_rows, new, keys)
 
 
 def merge_streams(old: Table[StreamColumns], snapshot: Snapshot) -> Table[StreamColumns]:
@@ -129,26 +135,26 @@ def merge_streams(old: Table[StreamColumns], snapshot: Snapshot) -> Table[Stream
         return Table(new, old.roster)
     keys = stream_keys(new)
     if not snapshot.streams_complete:
-        return _merged(old, new, keys, _recreated(old.roster, keys))
+        return _merge(old, new, keys, _find_recreated_rows(old.roster, keys))
     if not snapshot.unreachable_streams:
-        return _merged(old, new, keys, None)
+        return _merge(old, new, keys, None)
     unreachable = set(snapshot.unreachable_streams)
-    suspects = (row for row, key in enumerate(old.roster.keys) if key[0] not in unreachable)
-    return _merged(old, new, keys, suspects)
+    deletable_rows = (row for row, key in enumerate(old.roster.keys) if key[0] not in unreachable)
+    return _merge(old, new, keys, deletable_rows)
 
 
-def _recreated(roster: Roster, keys: Iterable[Key]) -> list[int]:
-    """Return old rows whose name now belongs to another identity."""
+def _find_recreated_rows(roster: Roster, keys: Iterable[Key]) -> list[int]:
+    """Return the old rows of the streams in `keys`: they may have been recreated."""
     return [row for key in keys for row in roster.rows_of_stream.get(str(key[0]), ())]
 
 
 def without_leader(
-    table: Table[C], names_without_leader: Container[object], width_count: int
-) -> Table[C]:
-    """Return the table without the leaders that do not reply any more.
+    table: Table[ColumnsT], names_without_leader: Container[object], width_count: int
+) -> Table[ColumnsT]:
+    """Return the table without the leaders of some rows, as these leaders do not reply.
 
-    `names_without_leader` has the first `width_count` parts of keys: names of streams, or pairs of
-    names.
+    `names_without_leader` has the first `width_count` parts of keys: names of streams, or of
+    streams and consumers.
     """
     leaders = tuple(
         None
@@ -162,32 +168,32 @@ def without_leader(
 def merge_consumers(
     old: Table[ConsumerColumns], snapshot: Snapshot, streams: Table[StreamColumns]
 ) -> Table[ConsumerColumns]:
-    """Return the table after a poll; consumers of deleted streams are deleted with them."""
-    new, known = snapshot.consumers, old.columns
+    """Return the table after a poll, without the consumers of deleted streams."""
+    new, previous = snapshot.consumers, old.columns
     # Comparing columns is ten times cheaper than building 100,000 keys to compare.
     if (new.created_at_us, new.name, new.stream) == (
-        known.created_at_us,
-        known.name,
-        known.stream,
+        previous.created_at_us,
+        previous.name,
+        previous.stream,
     ):
         return Table(new, old.roster)
     keys = consumer_keys(new)
     unreachable = set(snapshot.unreachable_consumers)
     if snapshot.consumers_complete and not unreachable:
-        return _merged(old, new, keys, None)
+        return _merge(old, new, keys, None)
     by_stream = old.roster.rows_of_stream
     swept: Iterable[str] = snapshot.swept_streams
     if snapshot.consumers_complete:
         swept = list(by_stream)
     elif snapshot.streams_complete:
-        alive = set(streams.columns.name)
-        swept = {*swept, *(name for name in by_stream if name not in alive)}
-    suspects = [
+        existing_streams = set(streams.columns.name)
+        swept = {*swept, *(name for name in by_stream if name not in existing_streams)}
+    deletable_rows = [
         row
         for name in swept
         for row in by_stream.get(name, ())
         if old.roster.keys[row][:2] not in unreachable
     ]
-    if not suspects and not keys:
+    if not deletable_rows and not keys:
         return old
-    return _merged(old, new, keys, suspects)
+    return _merge(old, new, keys, deletable_rows)

@@ -1,4 +1,4 @@
-"""Totals of a system: rates in and out, pending messages, storage, and the largest rows."""
+"""Totals of a system: rates, pending messages, storage, and the rows with the largest values."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from natstui.model.live.rates import rate_column, trend_column
 from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
 
-_READ = "sampled_mono_us"
+_SAMPLE_TIME = "sampled_mono_us"
 
 
 class Total(NamedTuple):
-    """One figure of a system: its value now, None where it is unknown, and its last minute."""
+    """A value of the entire system: now (None if unknown), and over the last minute."""
 
     now: float | None
     points: tuple[Point, ...]
@@ -37,9 +37,9 @@ class StorageUse:
 
 
 def stored_per_s(state: State) -> Total:
-    """Return how many messages clients store per second.
+    """Return the messages per second that publishers store in all streams.
 
-    Streams without subjects of their own, as mirrors, only copy messages of another stream.
+    Streams without subjects, as mirrors, do not count: they copy messages of other streams.
     """
     configurations = state.stream_configurations
 
@@ -47,12 +47,12 @@ def stored_per_s(state: State) -> Total:
         config = configurations.get(str(key[0]))
         return config is None or bool(config.subjects)
 
-    return _flow(state.stream_history, "last_seq", is_published_to)
+    return _total_growth(state.stream_history, "last_seq", is_published_to)
 
 
 def delivered_per_s(state: State) -> Total:
-    """Return the deliveries of all consumers per second, with redeliveries."""
-    return _flow(state.consumer_history, "delivered_consumer_seq", lambda _key: True)
+    """Return the deliveries per second of all consumers, including redeliveries."""
+    return _total_growth(state.consumer_history, "delivered_consumer_seq", lambda _key: True)
 
 
 def pending_msgs(state: State) -> Total:
@@ -66,25 +66,25 @@ def pending_msgs(state: State) -> Total:
 
 
 def can_read_streams(state: State) -> bool:
-    """Return whether the streams are known; False: they cannot be listed."""
-    return bool(len(state.streams)) or not _unread(state, "STREAM.LIST")
+    """Return whether the streams are known; False if they cannot be listed."""
+    return bool(len(state.streams)) or not _list_unavailable(state, "STREAM.LIST")
 
 
 def can_read_consumers(state: State) -> bool:
     """Return whether the consumers of every stream are known."""
-    unread = _unread(state, "CONSUMER.LIST")
-    if not unread:
+    unavailable_lists = _list_unavailable(state, "CONSUMER.LIST")
+    if not unavailable_lists:
         return can_read_streams(state)
     known_streams = set(state.consumers.columns.stream)
-    return all(verb.removeprefix("CONSUMER.LIST.") in known_streams for verb in unread)
+    return all(verb.removeprefix("CONSUMER.LIST.") in known_streams for verb in unavailable_lists)
 
 
-def _unread(state: State, verb: str) -> list[str]:
+def _list_unavailable(state: State, verb: str) -> list[str]:
     return [source for source in state.unavailable if source.startswith(verb)]
 
 
 def storage_use(state: State) -> StorageUse | None:
-    """Return the file storage of the account; of all servers if the account has no limit.
+    """Return the file storage used by the account; by all servers if the account has no limit.
 
     None if neither is known.
     """
@@ -100,49 +100,48 @@ def storage_use(state: State) -> StorageUse | None:
     return None if account is None else StorageUse(account.storage_bytes, None)
 
 
-def busiest_streams(state: State, most_count: int) -> list[int]:
-    """Return rows of the streams that stored the most messages lately, the busiest first.
-
-    Over `TREND_S`: one that publishes in bursts is not busy in one poll and idle in the next.
-    """
-    return _largest(
-        range(len(state.streams)), trend_column(state.stream_history, "last_seq"), most_count
+def busiest_streams(state: State, max_count: int) -> list[int]:
+    """Return the rows of the streams that stored the most messages in `TREND_S`, busiest first."""
+    return _find_largest(
+        range(len(state.streams)), trend_column(state.stream_history, "last_seq"), max_count
     )
 
 
-def lagging_consumers(state: State, most_count: int) -> list[int]:
-    """Return rows of the consumers with the most pending messages, the most first."""
+def lagging_consumers(state: State, max_count: int) -> list[int]:
+    """Return the rows of the consumers with the most pending messages, the most first."""
     pending = state.consumers.columns.pending_msgs
-    return _largest((row for row, count in enumerate(pending) if count), pending, most_count)
+    return _find_largest((row for row, count in enumerate(pending) if count), pending, max_count)
 
 
-def _largest(rows: Iterable[int], values: Sequence[float | None], most_count: int) -> list[int]:
-    """Return the rows with the largest values; unknown ones come last, equal ones in order."""
+def _find_largest(
+    rows: Iterable[int], values: Sequence[float | None], max_count: int
+) -> list[int]:
+    """Return the `max_count` rows with the largest values; unknown values come last."""
 
     def value(row: int) -> float:
-        known = values[row] if row < len(values) else None
-        return -1.0 if known is None else float(known)
+        value_of_row = values[row] if row < len(values) else None
+        return -1.0 if value_of_row is None else float(value_of_row)
 
-    return heapq.nsmallest(most_count, rows, key=lambda row: (-value(row), row))
+    return heapq.nsmallest(max_count, rows, key=lambda row: (-value(row), row))
 
 
-def _flow(history: History, name: str, counts: Callable[[Key], bool]) -> Total:
-    """Return the growth per second of a counter over the counted rows."""
+def _total_growth(history: History, name: str, is_counted: Callable[[Key], bool]) -> Total:
+    """Return the growth per second of a counter, summed over the rows that `is_counted`."""
     samples = list(history.recent[:1])
-    for one in history.recent[1:]:
-        # A poll that came before the rows were read again says nothing of what flowed.
+    for sample in history.recent[1:]:
+        # A poll without new rows does not show a growth.
         if (
-            one.roster is not samples[-1].roster
-            or one.columns[_READ] != samples[-1].columns[_READ]
+            sample.roster is not samples[-1].roster
+            or sample.columns[_SAMPLE_TIME] != samples[-1].columns[_SAMPLE_TIME]
         ):
-            samples.append(one)
+            samples.append(sample)
     if not samples:
         return Total(None, ())
     masks: dict[int, list[bool]] = {}
 
     def mask(roster: Roster) -> list[bool]:
         if id(roster) not in masks:
-            masks[id(roster)] = [counts(key) for key in roster.keys]
+            masks[id(roster)] = [is_counted(key) for key in roster.keys]
         return masks[id(roster)]
 
     rates = compress(rate_column(history, name), mask(samples[-1].roster))
@@ -161,7 +160,7 @@ def _flow(history: History, name: str, counts: Callable[[Key], bool]) -> Total:
 
 
 def _growth(older: Sample, newer: Sample, name: str, mask: Sequence[bool]) -> int:
-    """Return the growth of the rows in both samples."""
+    """Return the growth of a counter, summed over the masked rows that are in both samples."""
     grown = 0
     for row, key in enumerate(newer.roster.keys):
         before = older.roster.row_of.get(key)

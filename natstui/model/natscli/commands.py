@@ -1,7 +1,7 @@
 """A configuration as the `nats` command that creates it, ready to paste into a shell.
 
-The command has flags if they can express everything, else `--config`. An action that the NATS CLI
-cannot do becomes a comment that says so.
+The command has flags if they can express everything, else `--config`. A change that the NATS CLI
+cannot do becomes a comment with the reason.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
-from natstui.model.assets.defaults import normal_consumer, normal_stream
-from natstui.model.assets.differences import AssetKind, fields_of, normal
+from natstui.model.assets.defaults import normalize_consumer, normalize_stream
+from natstui.model.assets.differences import AssetKind, fields_of, normalize
 from natstui.model.assets.fields import (
     Config,
     Field,
@@ -27,7 +27,13 @@ from natstui.model.assets.fields import (
     without_server_metadata,
 )
 from natstui.model.assets.stream_fields import STREAM_FIELDS
-from natstui.model.natscli.values import NotAsFlags, duration, moment, pairs, size
+from natstui.model.natscli.values import (
+    NotAsFlags,
+    format_duration,
+    format_pairs,
+    format_size,
+    format_time,
+)
 
 _ONLY_ON = {"allow_msg_ttl", "allow_msg_counter"}
 """Switches without a `--no-` form."""
@@ -38,9 +44,9 @@ _WINDOW_NS = 120_000_000_000
 
 def stream_add_flags(config: Mapping[str, object]) -> list[str]:
     """Return the flags that create a stream; raises NotAsFlags."""
-    after = normal_stream(config)
-    before = normal_stream({"name": text_at(config, "name")})
-    return [flag for _, flag in _changes(before, after, adding=True)]
+    after = normalize_stream(config)
+    before = normalize_stream({"name": text_at(config, "name")})
+    return [flag for _, flag in _changed_flags(before, after, adding=True)]
 
 
 def stream_edit_flags(config: Mapping[str, object], base: Mapping[str, object]) -> list[str]:
@@ -48,42 +54,44 @@ def stream_edit_flags(config: Mapping[str, object], base: Mapping[str, object]) 
 
     An edit without `--no-ack` switches publish acks on.
     """
-    before, after = normal_stream(base), normal_stream(config)
-    said = [flag for path, flag in _changes(before, after, adding=False) if path != "no_ack"]
-    quiet, was_quiet = is_on(after, "no_ack"), is_on(before, "no_ack")
-    return [*said, *(["--no-ack"] if quiet else ["--ack"] if was_quiet else [])]
+    before, after = normalize_stream(base), normalize_stream(config)
+    flags = [
+        flag for path, flag in _changed_flags(before, after, adding=False) if path != "no_ack"
+    ]
+    is_no_ack, was_no_ack = is_on(after, "no_ack"), is_on(before, "no_ack")
+    return [*flags, *(["--no-ack"] if is_no_ack else ["--ack"] if was_no_ack else [])]
 
 
-def _window(after: Config) -> list[str]:
-    """Return the flag of the dedup window if the NATS CLI would set another one, else nothing."""
+def _window_flags(after: Config) -> list[str]:
+    """Return the flag of the duplicate window, if the default of the NATS CLI is another one."""
     window_ns, age_ns = number_at(after, "duplicate_window"), number_at(after, "max_age")
     default_ns = min(age_ns, _WINDOW_NS) if age_ns > 0 else _WINDOW_NS
     default_ns = default_ns if read(after, "mirror") is None else 0
     is_default = window_ns == default_ns and default_ns in (0, _WINDOW_NS)
-    return [] if is_default else [f"--dupe-window={duration(window_ns)}"]
+    return [] if is_default else [f"--dupe-window={format_duration(window_ns)}"]
 
 
-def _changes(before: Config, after: Config, *, adding: bool) -> Iterator[tuple[str, str]]:
-    """Yield path and flag of all differences, and of values that the NATS CLI prompts for."""
+def _changed_flags(before: Config, after: Config, *, adding: bool) -> Iterator[tuple[str, str]]:
+    """Yield path and flag of each difference, and of each value that the NATS CLI prompts for."""
     for field in STREAM_FIELDS:
         path, head = field.path, field.path.partition(".")[0]
         differs = read(before, path) != read(after, path)
         flags: list[str] = []
         if head in _PAIRS:
             ends = path == f"{head}.src" and read(before, head) != read(after, head)
-            flags = _ends(head, after, adding) if ends else []
+            flags = _pair_flags(head, after, adding) if ends else []
         elif adding and path == "subjects":
             copies = read(after, "mirror") is not None or bool(objects_at(after, "sources"))
-            flags = [] if copies and not strings_at(after, path) else _list(field, after)
+            flags = [] if copies and not strings_at(after, path) else _list_flags(field, after)
         elif adding and path == "duplicate_window":
-            flags = _window(after)
+            flags = _window_flags(after)
         elif path != "name" and field.kind != "threshold":
             always = adding and path == "allow_direct"
             flags = _stream_flag(field, after, adding) if differs or always else []
         yield from ((path, flag) for flag in flags)
 
 
-def _ends(head: str, after: Config, adding: bool) -> list[str]:
+def _pair_flags(head: str, after: Config, adding: bool) -> list[str]:
     flag = _PAIRS[head]
     source, destination = (text_at(after, f"{head}.{end}") for end in ("src", "dest"))
     # Its --no-republish does nothing.
@@ -91,8 +99,8 @@ def _ends(head: str, after: Config, adding: bool) -> list[str]:
         return [f"--no-{flag}"]
     if not source or not destination:
         raise NotAsFlags
-    said = [f"--{flag}-source={source}", f"--{flag}-destination={destination}"]
-    return said + ["--republish-headers"] * is_on(after, f"{head}.headers_only")
+    flags = [f"--{flag}-source={source}", f"--{flag}-destination={destination}"]
+    return flags + ["--republish-headers"] * is_on(after, f"{head}.headers_only")
 
 
 def _stream_flag(field: Field, after: Config, adding: bool) -> list[str]:
@@ -100,38 +108,38 @@ def _stream_flag(field: Field, after: Config, adding: bool) -> list[str]:
     if field.flag is None or (field.flag_add_only and not adding):
         raise NotAsFlags
     if field.kind in ("source", "sources"):
-        return _upstreams(field, after, adding)
+        return _upstream_flags(field, after, adding)
     if field.kind in ("subjects", "words"):
-        return _list(field, after)
+        return _list_flags(field, after)
     if isinstance(value, Mapping) or field.kind == "metadata":
-        found = value if isinstance(value, Mapping) else {}
-        return [f"--{field.flag}={pair}" for pair in pairs(found)]
+        metadata = value if isinstance(value, Mapping) else {}
+        return [f"--{field.flag}={pair}" for pair in format_pairs(metadata)]
     if field.kind == "switch":
-        return [_switch(field, value is True)]
+        return [_switch_flag(field, value is True)]
     return [f"--{field.flag}={_stream_text(field, value, adding)}"]
 
 
-def _upstreams(field: Field, after: Config, adding: bool) -> list[str]:
-    """Return the flag with origins in JSON, because the NATS CLI prompts after a bare name."""
+def _upstream_flags(field: Field, after: Config, adding: bool) -> list[str]:
+    """Return the flags of a mirror or sources in JSON: the NATS CLI prompts after a mere name."""
     if not adding and (field.path != "mirror" or read(after, "mirror") is not None):
         raise NotAsFlags
     if not adding:
         return ["--no-mirror"]
-    found = objects_at({"all": [read(after, "mirror")]}, "all")
-    found = found if field.path == "mirror" else objects_at(after, "sources")
-    return [f"--{field.flag}={json.dumps(value, ensure_ascii=False)}" for value in found]
+    origins = objects_at({"all": [read(after, "mirror")]}, "all")
+    origins = origins if field.path == "mirror" else objects_at(after, "sources")
+    return [f"--{field.flag}={json.dumps(value, ensure_ascii=False)}" for value in origins]
 
 
-def _list(field: Field, after: Config) -> list[str]:
-    words = strings_at(after, field.path)
+def _list_flags(field: Field, after: Config) -> list[str]:
+    texts = strings_at(after, field.path)
     if field.path == "subjects" and (
-        not words or any(re.search(r"[,\s]", word) for word in words)
+        not texts or any(re.search(r"[,\s]", text) for text in texts)
     ):
         raise NotAsFlags
-    return [f"--{field.flag}={word}" for word in words or ("",)]
+    return [f"--{field.flag}={text}" for text in texts or ("",)]
 
 
-def _switch(field: Field, on: bool) -> str:
+def _switch_flag(field: Field, on: bool) -> str:
     if field.path == "no_ack":
         return "--no-ack" if on else "--ack"
     if not on and field.path in _ONLY_ON:
@@ -143,9 +151,9 @@ def _stream_text(field: Field, value: object, adding: bool) -> str:
     if field.path == "retention":
         return "work" if value == "workqueue" else str(value)
     if field.kind == "duration":
-        return duration(value if isinstance(value, int) else 0)
+        return format_duration(value if isinstance(value, int) else 0)
     if field.kind == "bytes" and isinstance(value, int):
-        return size(value)
+        return format_size(value)
     if field.path == "placement.cluster":
         return str(value or "")
     # An empty text and a limit of -1 consumers are for an edit as if they were not given.
@@ -157,8 +165,8 @@ def _stream_text(field: Field, value: object, adding: bool) -> str:
 _GROUP_FLAG = {"pinned_client": "pinned-groups", "prioritized": "prioritized-groups"}
 """Priority policy → flag of its groups; without overflow, whose groups the NATS CLI drops."""
 _PIN_NS = 120_000_000_000
-_BEGINNING = ("name", "durable_name", "ack_policy", "deliver_subject")
-"""Fields on which defaults depend: a new consumer is compared with one that has only these."""
+_KEYS_OF_DEFAULTS = ("name", "durable_name", "ack_policy", "deliver_subject")
+"""Fields on which defaults depend; a new consumer is compared with these fields only."""
 _NAMES = ("name", "durable_name")
 _START = {"all": "all", "new": "new", "last": "last", "last_per_subject": "subject"}
 _FOR_PUSH = ("deliver_group", "flow_control", "idle_heartbeat", "rate_limit_bps")
@@ -166,92 +174,94 @@ _MORE_THAN_ZERO = (
     "max_batch", "max_expires", "max_bytes", "inactive_threshold", "num_replicas",
     "max_ack_pending", "max_waiting",
 )  # fmt: skip
-"""Counts that the NATS CLI ignores unless they are above zero."""
+"""Numbers that the NATS CLI ignores unless they are above zero."""
 
 
 def consumer_add_flags(config: Mapping[str, object]) -> list[str]:
     """Return the flags that create a consumer; raises NotAsFlags."""
-    after = normal_consumer(config)
-    before = normal_consumer({key: config[key] for key in _BEGINNING if config.get(key)})
+    after = normalize_consumer(config)
+    before = normalize_consumer({key: config[key] for key in _KEYS_OF_DEFAULTS if config.get(key)})
     push = bool(text_at(after, "deliver_subject"))
     for path in () if push else _FOR_PUSH:
-        _refuse(read(before, path) != read(after, path))
+        _refuse_if(read(before, path) != read(after, path))
     # With --defaults a push consumer replays at once, and one without acks delivers once.
-    _refuse(push and text_at(after, "replay_policy") == "original")
-    _refuse(after.get("ack_policy") == "none" and number_at(after, "max_deliver") > 0)
-    flags = [flag for field in CONSUMER_FIELDS for flag in _added(field, before, after)]
+    _refuse_if(push and text_at(after, "replay_policy") == "original")
+    _refuse_if(after.get("ack_policy") == "none" and number_at(after, "max_deliver") > 0)
+    flags = [
+        flag for field in CONSUMER_FIELDS for flag in _consumer_add_flag(field, before, after)
+    ]
     flags += [] if push else ["--pull"]
     return flags + ([] if text_at(after, "durable_name") else ["--ephemeral"])
 
 
 def consumer_edit_flags(config: Mapping[str, object], base: Mapping[str, object]) -> list[str]:
     """Return the flags that change a consumer; raises NotAsFlags."""
-    before, after = normal_consumer(base), normal_consumer(config)
-    found = []
+    before, after = normalize_consumer(base), normalize_consumer(config)
+    flags = []
     for field in CONSUMER_FIELDS:
         differs = read(before, field.path) != read(after, field.path)
         if differs and field.path not in _NAMES and field.kind != "threshold":
-            _refuse(field.flag_add_only or (field.flag is None and field.path != "backoff"))
-            found += _consumer_flag(field, after)
-    return found
+            _refuse_if(field.flag_add_only or (field.flag is None and field.path != "backoff"))
+            flags += _consumer_flag(field, after)
+    return flags
 
 
-def _added(field: Field, before: Config, after: Config) -> Iterator[str]:
+def _consumer_add_flag(field: Field, before: Config, after: Config) -> Iterator[str]:
     path, value = field.path, read(after, field.path)
     if path == "deliver_policy":
-        yield f"--deliver={_start(after)}"
+        yield f"--deliver={_start_value(after)}"
     elif path == "ack_policy":
         yield f"--ack={value}"
     elif path == "deliver_subject":
         yield from [f"--target={value}"] if value else []
     elif path == "priority_policy":
-        yield from _groups(after)
+        yield from _group_flags(after)
     elif path in ("priority_groups", "opt_start_seq", "opt_start_time", *_NAMES):
         return
     elif path == "priority_timeout":
         pins = text_at(after, "priority_policy") == "pinned_client"
         default = _PIN_NS if pins else None
-        _refuse(not pins and value is not None)
+        _refuse_if(not pins and value is not None)
         yield from [] if value == default else _consumer_flag(field, after)
     elif field.kind != "threshold" and value != read(before, path):
         yield from _consumer_flag(field, after)
 
 
-def _refuse(reason: object) -> None:
+def _refuse_if(reason: object) -> None:
     if reason:
         raise NotAsFlags
 
 
-def _start(after: Config) -> str:
+def _start_value(after: Config) -> str:
     policy = text_at(after, "deliver_policy")
     if policy == "by_start_sequence":
         return str(number_at(after, "opt_start_seq"))
     unfiltered = not strings_at(after, "filter_subjects")
-    _refuse(policy not in _START or (policy == "last_per_subject" and unfiltered))
+    _refuse_if(policy not in _START or (policy == "last_per_subject" and unfiltered))
     return _START[policy]
 
 
-def _groups(after: Config) -> list[str]:
+def _group_flags(after: Config) -> list[str]:
     policy, groups = text_at(after, "priority_policy"), strings_at(after, "priority_groups")
     if policy in ("", "none") and not groups:
         return []
-    _refuse(policy not in _GROUP_FLAG or not groups)
+    _refuse_if(policy not in _GROUP_FLAG or not groups)
     return [f"--{_GROUP_FLAG[policy]}={group}" for group in groups]
 
 
 def _consumer_flag(field: Field, after: Config) -> list[str]:
     path, value = field.path, read(after, field.path)
     if path == "backoff":
-        _refuse(value)
+        _refuse_if(value)
         return ["--backoff=none"]
     if field.kind == "switch":
-        _refuse(value is not True and path != "headers_only")
+        _refuse_if(value is not True and path != "headers_only")
         return [f"--{field.flag}" if value is True else f"--no-{field.flag}"]
     if field.kind == "metadata":
-        found = value if isinstance(value, Mapping) else {}
-        return [f"--{field.flag}={pair}" for pair in pairs(found)]
+        metadata = value if isinstance(value, Mapping) else {}
+        return [f"--{field.flag}={pair}" for pair in format_pairs(metadata)]
     if field.kind == "subjects":
-        _refuse(not strings_at(after, path))
+        _refuse_if(not strings_at(after, path))
         return [f"--{field.flag}={text}" for text in strings_at(after, path)]
     return [f"--{field.flag}={_consumer_text(field, value)}"]
 
@@ -259,13 +269,13 @@ def _consumer_flag(field: Field, after: Config) -> list[str]:
 def _consumer_text(field: Field, value: object) -> str:
     if field.path == "sample_freq":
         percent = str(value or "0").removesuffix("%")
-        _refuse(not percent.isdecimal() or int(percent) > 100)
+        _refuse_if(not percent.isdecimal() or int(percent) > 100)
         return percent
     if field.path == "pause_until":
-        return moment(str(value))
-    _refuse(value in (None, "") or (field.path in _MORE_THAN_ZERO and value in (0, -1)))
+        return format_time(str(value))
+    _refuse_if(value in (None, "") or (field.path in _MORE_THAN_ZERO and value in (0, -1)))
     if field.kind == "duration" and isinstance(value, int):
-        return duration(value)
+        return format_duration(value)
     return str(value)
 
 
@@ -275,7 +285,7 @@ _SOURCE_KEYS = {
     "name", "opt_start_seq", "opt_start_time", "filter_subject", "external",
     "subject_transforms", "consumer",
 }  # fmt: skip
-_ALWAYS: dict[str, Config] = {
+_REQUIRED_KEYS: dict[str, Config] = {
     "stream": {
         "retention": "limits", "storage": "file", "discard": "old", "num_replicas": 1,
         "max_consumers": -1, "max_msgs": -1, "max_bytes": -1, "max_msgs_per_subject": -1,
@@ -287,50 +297,52 @@ _ALWAYS: dict[str, Config] = {
 
 
 def stream_command(config: Mapping[str, object], base: Mapping[str, object] | None = None) -> str:
-    """Return `nats stream add …`, or with the current configuration `nats stream edit …`."""
-    if why := _unknown_keys_text("stream", config, base):
-        return cannot(why)
-    make = (lambda: stream_edit_flags(config, base)) if base else lambda: stream_add_flags(config)
-    return _command("stream", [text_at(config, "name")], config, base, make)
+    """Return the command that creates a stream, or edits it from its configuration `base`."""
+    if reason := _unknown_keys_text("stream", config, base):
+        return comment_for(reason)
+    make_flags = (
+        (lambda: stream_edit_flags(config, base)) if base else lambda: stream_add_flags(config)
+    )
+    return _command("stream", [text_at(config, "name")], config, base, make_flags)
 
 
 def consumer_command(
     stream: str, config: Mapping[str, object], base: Mapping[str, object] | None = None
 ) -> str:
-    """Return `nats consumer add …`, or with the current configuration `nats consumer edit …`."""
+    """Return the command that creates a consumer, or edits it from its configuration `base`."""
     if base and not text_at(base, "durable_name"):
-        return cannot("it can edit only durable consumers")
-    if why := _unknown_keys_text("consumer", config, base):
-        return cannot(why)
+        return comment_for("it can edit only durable consumers")
+    if reason := _unknown_keys_text("consumer", config, base):
+        return comment_for(reason)
     if base and text_at(config, "durable_name") != text_at(base, "durable_name"):
-        return cannot("the name and durability of a consumer cannot change")
+        return comment_for("the name and durability of a consumer cannot change")
     name = text_at(config, "durable_name") or text_at(config, "name")
-    make = (
+    make_flags = (
         (lambda: consumer_edit_flags(config, base)) if base else lambda: consumer_add_flags(config)
     )
-    return _command("consumer", [stream, *([name] if name else [])], config, base, make)
+    return _command("consumer", [stream, *([name] if name else [])], config, base, make_flags)
 
 
-def cannot(why: str) -> str:
-    """Return a comment that says why there is no command."""
-    return f"# the NATS CLI cannot do this: {why}"
+def comment_for(reason: str) -> str:
+    """Return a shell comment with the reason why there is no command."""
+    return f"# the NATS CLI cannot do this: {reason}"
 
 
 def _unknown_keys_text(
     kind: AssetKind, config: Mapping[str, object], base: Mapping[str, object] | None
 ) -> str:
-    """Return why the NATS CLI cannot do it: it drops unknown keys; empty if it can."""
+    """Return why the NATS CLI cannot write a configuration: unknown keys; empty if it can."""
     known_keys = {field.path.partition(".")[0] for field in fields_of(kind)} | _OTHER_KEYS
     for configuration in (config, base or {}):
-        values = normal(kind, configuration)
+        values = normalize(kind, configuration)
         keys = {key for key, value in values.items() if value and key not in known_keys}
         for source in objects_at({"all": [read(configuration, "mirror")]}, "all") + objects_at(
             configuration, "sources"
         ):
             keys |= {key for key, value in source.items() if value and key not in _SOURCE_KEYS}
         if keys:
-            lost = ", and would remove it" if base else ""
-            return f"it does not know {', '.join(sorted(keys))}{lost}"
+            loss_text = ", and would remove it" if base else ""
+            return f"it does not know {', '.join(sorted(keys))}{loss_text}"
     return ""
 
 
@@ -339,13 +351,13 @@ def _command(
     names: list[str],
     config: Mapping[str, object],
     base: Mapping[str, object] | None,
-    make: Callable[[], list[str]],
+    make_flags: Callable[[], list[str]],
 ) -> str:
     verb, last = (
         (["nats", kind, "edit"], "--force") if base else (["nats", kind, "add"], "--defaults")
     )
     try:
-        return shlex.join(_arguments(verb, names, [*make(), last]))
+        return shlex.join(_arguments(verb, names, [*make_flags(), last]))
     except NotAsFlags:
         body, force = _body(kind, config, base), ["--force"] if base else []
     text = shlex.quote(json.dumps(body, ensure_ascii=False))
@@ -359,7 +371,7 @@ def _command(
 
 
 def _arguments(verb: list[str], names: list[str], flags: list[str]) -> list[str]:
-    """Return all arguments; names that begin like a flag are after all flags."""
+    """Return all arguments of a command; names that begin like a flag follow the flags."""
     if any(name[:1] in ("-", "@") for name in names):
         return [*verb, *flags, "--", *names]
     return [*verb, *names, *flags]
@@ -368,7 +380,7 @@ def _arguments(verb: list[str], names: list[str], flags: list[str]) -> list[str]
 def _body(
     kind: AssetKind, config: Mapping[str, object], base: Mapping[str, object] | None
 ) -> Config:
-    body = {**_ALWAYS[kind], **without_server_metadata(config)}
+    body = {**_REQUIRED_KEYS[kind], **without_server_metadata(config)}
     if base and kind == "consumer" and read(config, "backoff"):
         # The first pause takes its place, and the NATS CLI refuses any other one.
         body = with_value_at(body, "ack_wait", read(base, "ack_wait"))

@@ -1,36 +1,56 @@
-"""The combined meaning of all flags of a command, as texts of fields."""
+"""The combined meaning of all flags of a command, as texts of fields.
+
+Flags with another effect in the NATS CLI are refused with a sentence that names the alternative.
+Only an empty text that removes a value is accepted, with a sentence about it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 
+from natstui.model.assets.differences import AssetKind, fields_of
 from natstui.model.assets.text import exact_duration
-from natstui.model.natscli.otherwise import refuse_beside_whole, refuse_idle_edit, refuse_several
-from natstui.model.natscli.spellings import BACKOFF_FLAGS, SPELLINGS, FlagInputs
+from natstui.model.natscli.spellings import (
+    BACKOFF_FLAGS,
+    SPELLINGS,
+    FlagInputs,
+    Texts,
+    natstui_flag,
+)
 from natstui.units import parse_duration_ns
 
 _WINDOW_NS = 120_000_000_000
 """Default dedup window of the NATS CLI for a stream with sources; the server has none."""
 
 
-def in_our_words(inputs: FlagInputs) -> dict[str, Sequence[str]]:
-    """Return path of a field → texts of all flags; raises ValueError with a sentence."""
-    texts, by = dict(inputs.texts), dict.fromkeys(inputs.texts, "")
-    refuse_beside_whole(inputs)
+def interpret_flags(inputs: FlagInputs) -> dict[str, Sequence[str]]:
+    """Return path of a field → its texts by all flags; raises ValueError with a sentence."""
+    texts, flag_of_path = dict(inputs.texts), dict.fromkeys(inputs.texts, "")
+    refuse_beside_config(inputs)
     for spelling in SPELLINGS[inputs.kind]:
-        if spelling.flag not in inputs.spelled:
+        if spelling.flag not in inputs.special_texts:
             continue
-        for path, values in spelling.means(inputs.spelled[spelling.flag]).items():
+        for path, values in spelling.parse(inputs.special_texts[spelling.flag]).items():
             if path in texts and texts[path] != tuple(values):
-                other = f"--{by[path]}" if by[path] else f"another flag for {path}"
-                raise ValueError(f"--{spelling.flag} and {other} contradict each other")
-            texts[path], by[path] = tuple(values), spelling.flag
-    refuse_several(inputs, texts, by)
+                other_flag = (
+                    f"--{flag_of_path[path]}" if flag_of_path[path] else f"another flag for {path}"
+                )
+                raise ValueError(f"--{spelling.flag} and {other_flag} contradict each other")
+            texts[path], flag_of_path[path] = tuple(values), spelling.flag
+    refuse_several(inputs, texts, flag_of_path)
     refuse_idle_edit(inputs, texts)
-    return _stream(inputs, texts) if inputs.kind == "stream" else _consumer(inputs, texts)
+    return (
+        _complete_stream(inputs, texts)
+        if inputs.kind == "stream"
+        else _complete_consumer(inputs, texts)
+    )
 
 
-def _stream(inputs: FlagInputs, texts: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+def _complete_stream(
+    inputs: FlagInputs, texts: dict[str, Sequence[str]]
+) -> dict[str, Sequence[str]]:
     copies = any(texts.get("sources", ())) and not any(texts.get("mirror", ()))
     if inputs.defaults and copies:
         age = parse_duration_ns(texts.get("max_age", ("0",))[-1].replace("-1", "0"))
@@ -39,10 +59,17 @@ def _stream(inputs: FlagInputs, texts: dict[str, Sequence[str]]) -> dict[str, Se
     return texts
 
 
-def _consumer(inputs: FlagInputs, texts: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    texts = _with_backoff(inputs, texts)
+def _complete_consumer(
+    inputs: FlagInputs, texts: dict[str, Sequence[str]]
+) -> dict[str, Sequence[str]]:
+    texts = _replace_linear_backoff(inputs, texts)
     last_of_each = texts.get("deliver_policy") == ("last_per_subject",)
-    if inputs.adding and last_of_each and "deliver" in inputs.spelled and not inputs.from_file:
+    if (
+        inputs.is_new
+        and last_of_each
+        and "deliver" in inputs.special_texts
+        and not inputs.has_file
+    ):
         texts.setdefault("filter_subjects", (">",))
     pushes = any(texts.get("deliver_subject", ()))
     if inputs.defaults and pushes:
@@ -50,37 +77,46 @@ def _consumer(inputs: FlagInputs, texts: dict[str, Sequence[str]]) -> dict[str, 
     return texts
 
 
-def _with_backoff(inputs: FlagInputs, texts: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """Return the texts with `--backoff linear|none` replaced by its pauses."""
-    asked = tuple(text.strip() for text in texts.get("backoff", ()))
-    given = {flag: inputs.spelled[flag][-1] for flag in BACKOFF_FLAGS if flag in inputs.spelled}
-    if given and asked != ("linear",):
-        raise ValueError(f"--{next(iter(given))} needs --backoff linear")
-    if asked == ("none",):
+def _replace_linear_backoff(
+    inputs: FlagInputs, texts: dict[str, Sequence[str]]
+) -> dict[str, Sequence[str]]:
+    """Return the texts with `--backoff linear` or `none` replaced by its pauses.
+
+    Raises ValueError with a sentence.
+    """
+    backoff_texts = tuple(text.strip() for text in texts.get("backoff", ()))
+    backoff_flags = {
+        flag: inputs.special_texts[flag][-1]
+        for flag in BACKOFF_FLAGS
+        if flag in inputs.special_texts
+    }
+    if backoff_flags and backoff_texts != ("linear",):
+        raise ValueError(f"--{next(iter(backoff_flags))} needs --backoff linear")
+    if backoff_texts == ("none",):
         return {**texts, "backoff": ("",)}
-    if asked != ("linear",):
+    if backoff_texts != ("linear",):
         return texts
-    words = {**BACKOFF_FLAGS, **given}
+    settings = {**BACKOFF_FLAGS, **backoff_flags}
     try:
-        steps = int(words["backoff-steps"])
+        steps = int(settings["backoff-steps"])
         shortest_ns, longest_ns = (
-            parse_duration_ns(words[flag]) for flag in ("backoff-min", "backoff-max")
+            parse_duration_ns(settings[flag]) for flag in ("backoff-min", "backoff-max")
         )
     except ValueError as error:
         raise ValueError(f"--backoff linear: {error}") from error
     pauses = linear_pauses_ns(steps, shortest_ns, longest_ns)
     texts = {**texts, "backoff": (", ".join(map(exact_duration, pauses)),)}
-    endless = texts.get("max_deliver", ("-1",))[-1].strip() in _ENDLESS
-    if inputs.adding and endless:
+    is_unlimited = texts.get("max_deliver", ("-1",))[-1].strip() in _UNLIMITED_TEXTS
+    if inputs.is_new and is_unlimited:
         texts["max_deliver"] = (str(steps + 1),)
     return texts
 
 
-_ENDLESS = ("-1", "0", "unlimited")
+_UNLIMITED_TEXTS = ("-1", "0", "unlimited")
 
 
 def linear_pauses_ns(steps: int, shortest_ns: int, longest_ns: int) -> list[int]:
-    """Return linearly growing pauses as in the NATS CLI; the longest is not reached.
+    """Return linearly growing pauses as in the NATS CLI, all below the longest pause.
 
     Raises ValueError with a sentence.
     """
@@ -95,3 +131,123 @@ def linear_pauses_ns(steps: int, shortest_ns: int, longest_ns: int) -> list[int]
     return [
         shortest_ns + (step * size_ns + 500_000) // 1_000_000 * 1_000_000 for step in range(steps)
     ]
+
+
+_ZERO_IGNORED = {
+    "stream": ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size", "num_replicas"),
+    "consumer": ("max_deliver", "max_batch", "max_expires", "max_bytes", "inactive_threshold"),
+}
+"""Limits that an edit with 0 does not change in the NATS CLI."""
+_MINUS_ONE_IGNORED = {
+    "stream": ("max_consumers",),
+    "consumer": ("max_batch", "max_bytes", "sample"),
+}
+"""Fields, or a flag, that an edit with -1 does not change in the NATS CLI."""
+_EMPTY_IGNORED = {
+    "stream": (
+        "description", "max_age", "max_bytes", "max_msg_size", "duplicate_window", "mirror",
+        "subject_transform.src", "subject_transform.dest", "republish.src", "republish.dest",
+    ),
+    "consumer": ("description", "deliver_subject"),
+}  # fmt: skip
+"""Fields that an edit with an empty text does not change in the NATS CLI.
+
+For most other fields it refuses an empty text; filters, tags and the cluster are removed, as here.
+"""
+_SINGLE_ITEM_FLAGS = {
+    "filter_subjects": ("filter", r"[,\s]+"), "placement.tags": ("tag", r"[,\s]+"),
+    "sources": ("source", r"\s*;\s*"),
+}  # fmt: skip
+"""Lists of which a flag is a single item in the NATS CLI → the flag and the separator."""
+_READ_BESIDE_CONFIG = (
+    "subjects",
+    "placement.tags",
+    "placement.cluster",
+    "description",
+    "num_replicas",
+)
+"""Fields that `stream add` reads from flags even with `--config`."""
+
+
+def _find_flag(kind: AssetKind, path: str) -> str:
+    """Return the flag of a field in the NATS CLI, else in natstui."""
+    field = next(field for field in fields_of(kind) if field.path == path)
+    elsewhere = {field.flag for field in SPELLINGS[kind]}
+    return field.flag if field.flag and field.flag not in elsewhere else natstui_flag(field)
+
+
+def emptying_notes(inputs: FlagInputs) -> list[str]:
+    """Return a sentence for each empty flag that removes a value only in natstui."""
+    if inputs.is_new:
+        return []
+    empty = [path for path in _EMPTY_IGNORED[inputs.kind] if path in inputs.texts]
+    return [
+        f"--{_find_flag(inputs.kind, path)} '' takes it away here and does nothing in the NATS CLI"
+        for path in empty
+        if not any(map(str.strip, inputs.texts[path]))
+    ]
+
+
+def refuse_idle_edit(inputs: FlagInputs, texts: Texts) -> None:
+    """Raise ValueError for a value with which an edit of the NATS CLI has no effect."""
+    if inputs.is_new:
+        return
+    for path in _ZERO_IGNORED[inputs.kind]:
+        if re.fullmatch(r"0+[A-Za-z]*", texts.get(path, ("",))[-1].strip()):
+            raise ValueError(_no_effect_text(path.replace("_", "-")))
+    for path in _MINUS_ONE_IGNORED[inputs.kind]:
+        values = inputs.special_texts.get(path) or texts.get(path) or ("",)
+        if values[-1].strip() == "-1":
+            raise ValueError(_no_effect_text(path.replace("_", "-"), "-1"))
+
+
+def _no_effect_text(flag: str, value: str = "0") -> str:
+    return (
+        f"--{flag} {value} changes nothing in the NATS CLI: say --{flag} '' to take the limit "
+        "away, or leave it out"
+    )
+
+
+def refuse_beside_config(inputs: FlagInputs) -> None:
+    """Raise ValueError for a flag that the NATS CLI ignores beside `--config`."""
+    if not inputs.has_complete_config:
+        return
+    on_top = [*_READ_BESIDE_CONFIG, "tags"] if inputs.kind == "stream" and inputs.is_new else []
+    for name, values in (*inputs.texts.items(), *inputs.special_texts.items()):
+        is_zero_replicas = name == "num_replicas" and values[-1].strip() == "0"
+        if name in on_top and all(map(str.strip, values)) and not is_zero_replicas:
+            continue
+        flag = name if name in inputs.special_texts else _find_flag(inputs.kind, name)
+        kept_text = (
+            "" if inputs.is_new else ", which keeps settings that the file does not mention"
+        )
+        raise ValueError(
+            f"the NATS CLI ignores --{flag} when --config is given: write it into the file, or "
+            f"use --file FILE --{flag}{kept_text}"
+        )
+
+
+def refuse_several(inputs: FlagInputs, texts: Texts, by: Mapping[str, str]) -> None:
+    """Raise ValueError for several items in a flag that the NATS CLI reads as one item."""
+    for path, flag, separator in _iterate_single_item_flags(inputs, by):
+        for text in texts.get(path, ()):
+            items = [item for item in re.split(separator, text.strip()) if item]
+            if [text.strip()] == items or not items or text.lstrip()[:1] in ("{", "["):
+                continue
+            repeated_flags = " ".join(f"--{flag} {shlex.quote(item)}" for item in items)
+            raise ValueError(
+                f"the NATS CLI reads --{flag} {text!r} as one value: for several, repeat the "
+                f"option: {repeated_flags}; a value with such a character belongs in --file FILE"
+            )
+
+
+def _iterate_single_item_flags(
+    inputs: FlagInputs, by: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield path, flag and separator of each flag that has a single item in the NATS CLI."""
+    for path, (flag, separator) in _SINGLE_ITEM_FLAGS.items():
+        yield path, by.get(path) or flag, separator
+    if by.get("priority_groups"):
+        yield "priority_groups", by["priority_groups"], r"[,\s]+"
+    if inputs.has_complete_config:
+        yield "subjects", "subjects", r"[,\s]+"

@@ -1,4 +1,4 @@
-"""Values in the format of the NATS CLI, and those that its flags cannot express."""
+"""Values in the format of the flags of the NATS CLI."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ class NotAsFlags(Exception):
 
 
 _UNITS = (("TB", 40), ("GB", 30), ("MB", 20), ("KB", 10), ("", 0))
-_MOST = 2**31
+_MAX_SIZE_NUMBER = 2**31
 """Limit of the digits of a size, which the NATS CLI reads as a 32-bit number."""
 
 
-def size(size_bytes: int) -> str:
-    """Return a size as text; raises NotAsFlags for one that the NATS CLI cannot read."""
+def format_size(size_bytes: int) -> str:
+    """Return a size as text; raises NotAsFlags for a size that the NATS CLI cannot read."""
     if size_bytes < 0:
         return "-1"
     for unit, bits in _UNITS:
-        if size_bytes % (1 << bits) == 0 and 0 < size_bytes >> bits < _MOST:
+        if size_bytes % (1 << bits) == 0 and 0 < size_bytes >> bits < _MAX_SIZE_NUMBER:
             return f"{size_bytes >> bits}{unit}"
     raise NotAsFlags
 
 
-def duration(duration_ns: int) -> str:
+def format_duration(duration_ns: int) -> str:
     """Return a duration as text; `0s` for none, because `-1` is not valid everywhere."""
     return exact_duration(duration_ns) if duration_ns > 0 else "0s"
 
 
-def pairs(metadata: Mapping[object, object]) -> list[str]:
-    """Return metadata as `key=value`; raises NotAsFlags for a key that would be cut."""
-    found = [(str(key), str(value)) for key, value in metadata.items()]
-    if not found or any(not key or re.search("[:=]", key) for key, _ in found):
+def format_pairs(metadata: Mapping[object, object]) -> list[str]:
+    """Return metadata as `key=value`; raises NotAsFlags for a key that the NATS CLI would cut."""
+    texts = [(str(key), str(value)) for key, value in metadata.items()]
+    if not texts or any(not key or re.search("[:=]", key) for key, _ in texts):
         raise NotAsFlags
-    return [f"{key}={value}" for key, value in found]
+    return [f"{key}={value}" for key, value in texts]
 
 
-def moment(text: str) -> str:
-    """Return a time in the format of the NATS CLI: UTC without a zone; anything else unchanged."""
-    if found := re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d+)?)Z", text):
-        return f"{found[1]} {found[2]}"
+def format_time(text: str) -> str:
+    """Return a time in the format of the NATS CLI, UTC without a zone; another text unchanged."""
+    if match := re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d+)?)Z", text):
+        return f"{match[1]} {match[2]}"
     if "-" not in text:
         return text
     try:

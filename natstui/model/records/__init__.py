@@ -1,4 +1,4 @@
 """Records of events (`Record`) and commands (`Command`), with their parts by subject.
 
-May be imported by every room. A new kind of record begins in `record.py`.
+`record.py` lists all kinds of records and commands.
 """

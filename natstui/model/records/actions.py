@@ -1,4 +1,4 @@
-"""The catalogue of actions on a server: texts, arguments, requests and losses."""
+"""The catalogue of actions on a server: labels, arguments, API verbs and irreversibility."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class ActionTraits:
     word: str
     help: str
     verb: str
-    """API verb of its request, below the prefix; empty for a subject of the user."""
+    """API verb of the request, below the prefix; empty for a subject of the user."""
     removes: Removes
-    """Whether it deletes or overwrites something for good; `sometimes` is counted first."""
+    """Whether the action deletes or overwrites data for good; `sometimes`: losses are counted."""
     headless: str = ""
     """The equivalent command line; empty without one."""
     beside: tuple[str, ...] = ()
-    """Other commands that do a part of it, or more."""
+    """Other commands that include the action, or do a part of it."""
     arguments: tuple[Field, ...] = ()
-    """Its arguments; `flag` is the option of the `nats` command."""
+    """The arguments of the action; `flag` is the option of the `nats` command."""
 
 
 _PURGE = (
@@ -234,18 +234,18 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "benchmark", "publish to existing streams, or consume from them", "", "sometimes"
     ),
 }
-"""Action → its properties, for permissions, confirmations, keys and loss tests."""
+"""Action → properties, for permissions, confirmations, keys and tests of losses."""
 
 OF_CONSUMER = frozenset(name for name in CATALOGUE if name.endswith("_consumer")) - {
     "create_consumer"
 }
-"""Actions on an existing consumer, for which a stream is not enough."""
+"""Actions on an existing consumer."""
 IRREVERSIBLE = frozenset(name for name, traits in CATALOGUE.items() if traits.removes == "always")
-"""Actions that are confirmed by typing the name, and refused for a recreated target."""
+"""Actions that always delete data for good: confirmed by typing the name of the target."""
 
 
 def change_text(action: JournalAction, stream: str, consumer: str | None) -> str:
-    """Return the action with its target, as `delete stream S` or `pause consumer C on S`."""
+    """Return the text of an action with its target, as `pause consumer C on S`."""
     verb, _, object_kind = action.partition("_")
     if object_kind in ("key", "object"):
         bucket = stream.removeprefix(KV if object_kind == "key" else OBJECTS)
@@ -259,8 +259,8 @@ def change_text(action: JournalAction, stream: str, consumer: str | None) -> str
     return f"{verb} {object_kind} {f'{consumer} on {stream}' if consumer else stream}"
 
 
-def question_text(change: Change, loss_text: str) -> str:
-    """Return the question before a change: target and losses, with names and numbers."""
+def confirmation_text(change: Change, loss_text: str) -> str:
+    """Return the text to confirm before a change: action, target and losses."""
     text = f"this will {change_text(change.action, change.stream, change.consumer)}"
     if change.action == "delete_message":
         seq = json.loads(change.body_json).get("seq")

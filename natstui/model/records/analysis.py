@@ -71,13 +71,13 @@ class AnalysisRun:
 
     @property
     def run_id(self) -> int | None:
-        """Return the `command_id` of its start."""
+        """Return the `command_id` of the analysis; None before the first record."""
         newest = self.finished or self.progress
         return newest.run_id if newest is not None else None
 
     @property
     def running(self) -> AnalysisProgress | None:
-        """Return its newest progress; None after its end."""
+        """Return the newest progress of a running analysis; None after its end."""
         return self.progress if self.finished is None else None
 
     def after(self, record: AnalysisRecord) -> AnalysisRun:

@@ -156,7 +156,7 @@ class ChangePayload:
 
     command_id: int
     payload: str
-    """In the format of `model.bench.payload_words`."""
+    """In the format of `model.bench.payload_text`."""
     role: str | None = None
     """None: every role that sends."""
 
@@ -181,7 +181,7 @@ class AddWorker:
 
 @dataclass(frozen=True, slots=True)
 class HoldWorkers:
-    """Pause workers, or resume them when all are paused: the last one or all."""
+    """Pause the last worker of a role, or all workers; resume them if all are paused."""
 
     command_id: int
     role: str | None = None
@@ -197,7 +197,7 @@ class ListBenchmarks:
 
 @dataclass(frozen=True, slots=True)
 class CompareRuns:
-    """Reply with the changes from the first saved run to each other; a single one is shown."""
+    """Reply with a comparison of the first saved run with the others, or with a single run."""
 
     command_id: int
     names: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What a user confirms: the effect of a change, and where it is made."""
+"""The confirmation of a change by the user: its effect, losses and server."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The JetStream and account in which changes are made."""
+class ServerIdentity:
+    """The JetStream system and account in which changes are made."""
 
     target: str
     """The connection's label and address."""
@@ -41,5 +41,5 @@ class Confirmation:
     """Creation time of the stream or consumer; None for a new one."""
     revision_seq: int = 0
     """Revision of a key or object that is replaced or deleted."""
-    place: Place | None = None
+    place: ServerIdentity | None = None
     """The server and account of the change."""

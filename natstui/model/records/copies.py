@@ -1,4 +1,4 @@
-"""Messages dropped after max deliver, and sending them again: commands and replies."""
+"""Commands and replies for messages dropped after max deliver, and for sending them again."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from natstui.model.records.messages import StoredMessage
 
-MOST_LISTED_MSGS = 5_000
+MAX_LISTED_MSGS = 5_000
 
 
 class Drop(NamedTuple):
-    """A message that a consumer dropped after max deliver, as an advisory tells."""
+    """A message that a consumer dropped after max deliver, by an advisory."""
 
     at_us: int
     stream_seq: int

@@ -1,4 +1,4 @@
-"""Counts of advisories about messages: those of a storm, and all until a moment."""
+"""Counts of advisories and acks: of a storm, and of all until now."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from natstui.model.bench.latency import LatencyCounts
 from natstui.model.live.ack_times import NO_ACKS, AckTimes
 from natstui.model.live.message_counts import NOTHING_COUNTED, MessageCount, MessageCounts
 
-MessageTrouble = Literal["nak", "terminated", "max_deliver", "removed"]
+MessageAdvisoryType = Literal["nak", "terminated", "max_deliver", "removed"]
 """Types of advisories about one message; `removed` is a `terminated` by the stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdvisoriesCounted:
-    """Counts of advisories that came too fast to be passed on one by one."""
+    """Counts of advisories that arrived too fast to be recorded one by one."""
 
     at_us: int
-    type: MessageTrouble
+    type: MessageAdvisoryType
     """As in `Advisory`."""
     stream: str
     consumer: str
@@ -30,7 +30,7 @@ class AdvisoriesCounted:
 
 @dataclass(frozen=True, slots=True)
 class AcksCounted:
-    """Counts of sampled acks that came too fast to be passed on one by one."""
+    """Counts of sampled acks that arrived too fast to be recorded one by one."""
 
     at_us: int
     stream: str
@@ -38,9 +38,9 @@ class AcksCounted:
     times: LatencyCounts
     """From delivery to acknowledgement."""
     repeated_count: int
-    """Samples among them of messages that had been delivered before."""
+    """Number of samples of redelivered messages."""
     left_out_count: int
-    """Further samples that came too fast to be read."""
+    """Further samples that arrived too fast to be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ NO_BATCHES = BatchCounts()
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class AdvisoryCounts:
     """The advisories about one consumer, or one stream, since its creation."""
 
     stream: str
@@ -80,10 +80,10 @@ class Trouble:
     elected_at_us: tuple[int, ...] = ()
     """Election times of leaders, the newest last."""
     rolled_back_at_us: int = 0
-    """When its last sequence decreased; 0 for never."""
+    """Time when the last sequence of the stream decreased; 0 for never."""
     rolled_back_text: str = ""
     acks: AckTimes = NO_ACKS
-    """Its sampled acks; they are no problem by themselves."""
+    """Sampled acks of the consumer."""
 
     @property
     def last_at_us(self) -> int:
@@ -122,4 +122,4 @@ class EvidenceSoFar:
     """All advisories about consumers, streams and messages until now, as counts."""
 
     at_us: int
-    troubles: tuple[Trouble, ...]
+    troubles: tuple[AdvisoryCounts, ...]

@@ -1,4 +1,4 @@
-"""Findings in a recording: changes, and all open ones at a moment."""
+"""Findings in a recording: changes, and all open findings at one time."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FindingReport:
-    """One finding as reported; the same code of the same entity is open once at a time."""
+    """A reported finding; each code is open once per entity."""
 
     code: str
     """Code in the catalogue, as `NT-C07`."""
     stream: str
     """Empty for the account and for monitoring itself."""
     consumer: str
-    """Empty where it is not about a consumer."""
+    """Empty if the finding is not about a consumer."""
     created_at_us: int
-    """When the stream or consumer was created; 0 for the others."""
+    """Creation time of the stream or consumer; 0 for other entities."""
     part: str
     """The part of the entity, if it has several: a source, an unavailable API verb."""
     since_at_us: int
@@ -24,7 +24,7 @@ class FindingReport:
     text: str
     """The evidence, as a sentence for people."""
     sequences: tuple[int, ...] = ()
-    """Messages that it is about, the worst first."""
+    """Sequences of the affected messages, the worst first."""
     numbers: dict[str, float] | None = None
     """The evidence as numbers, by name."""
     until_at_us: int | None = None
@@ -33,7 +33,7 @@ class FindingReport:
 
 @dataclass(frozen=True, slots=True)
 class FindingsChanged:
-    """Raised and ended findings, and now and then new texts of open ones."""
+    """Raised and ended findings, and new texts of open ones."""
 
     at_us: int
     findings: tuple[FindingReport, ...]

@@ -1,4 +1,4 @@
-"""Entries of the journal: how to undo one, and the equivalent `nats` command."""
+"""Entries of the journal: their texts, their undo, and the equivalent `nats` commands."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import Config, number_at, read, text_at
 from natstui.model.assets.loss import removed_copies_count
 from natstui.model.natscli.commands import consumer_command, stream_command
-from natstui.model.natscli.values import moment
+from natstui.model.natscli.values import format_time
 from natstui.model.records.actions import CATALOGUE, change_text
-from natstui.model.records.confirmation import Place
+from natstui.model.records.confirmation import ServerIdentity
 from natstui.model.records.managing import (
     Action,
     Change,
@@ -27,7 +27,7 @@ from natstui.units import counted, local_text
 
 
 def is_sent(entry: JournalEntry) -> bool:
-    """Return whether an entry is about a message, and not about a stream or consumer."""
+    """Return whether an entry is about sent, pulled or acked messages."""
     return entry.action in ("publish", "request", "reply", "pull", "answer")
 
 
@@ -42,9 +42,7 @@ def is_key(entry: JournalEntry) -> bool:
 
 
 def benchmark_text(entry: JournalEntry) -> str:
-    """Return the result of a benchmark, as `end benchmark 19a on S: 5 published, 0
-    acknowledged`.
-    """
+    """Return the text of a benchmark's entry, as `end benchmark 19a on S: 5 published, …`."""
     request: Config = json.loads(entry.request_json)
     name = f"benchmark {text_at(request, 'run')} on {text_at(request, 'what')}"
     if text_at(request, "phase") == "begin":
@@ -53,20 +51,20 @@ def benchmark_text(entry: JournalEntry) -> str:
         return f"end {name}"
     after: Config = json.loads(entry.after_json)
     return (
-        f"end {name}: {_counted(number_at(after, 'published_msgs'), 'message')} published,"
+        f"end {name}: {_format_count(number_at(after, 'published_msgs'), 'message')} published,"
         f" {number_at(after, 'received_msgs'):,} received,"
         f" {number_at(after, 'acknowledged_msgs'):,} acknowledged"
     )
 
 
-def _counted(count: float, noun: str) -> str:
+def _format_count(count: float, noun: str) -> str:
     return counted(f"{count:,}", noun)
 
 
 def final_text(entry: JournalEntry) -> str:
-    """Return that an entry cannot be undone: for lack of a reply, or what a benchmark has left."""
+    """Return the sentence that an entry cannot be undone, with the reason if there is one."""
     text = f"{entry_text(entry)} cannot be undone"
-    if entry.outcome == "unknown" and (entry.action in _REVERSED or is_key(entry)):
+    if entry.outcome == "unknown" and (entry.action in _UNDO_ACTION or is_key(entry)):
         return f"{text}: no reply came, so what is there now may be of somebody else"
     if _is_used_creation(entry):
         return f"{text}: {entry.reason}"
@@ -76,19 +74,19 @@ def final_text(entry: JournalEntry) -> str:
 
 
 def silence_text(entry: JournalEntry) -> str:
-    """Return the silenced or unsilenced finding, as `silence NT-C07 of C on S: mended`."""
+    """Return the text of a silence's entry, as `silence NT-C07 of C on S until …: reason`."""
     request: Config = json.loads(entry.request_json)
     target_text = f"{entry.consumer} on {entry.stream}" if entry.consumer else entry.stream
     finding_text = " of ".join(filter(None, (text_at(request, "code"), target_text)))
     if entry.action == "lift_silence":
-        return f"hear of {finding_text} again"
+        return f"report {finding_text} again"
     until_us = number_at(request, "until_us")
     time_text = local_text(until_us, "%Y-%m-%d %H:%M:%S")
     return f"silence {finding_text} until {time_text}: {text_at(request, 'reason')}"
 
 
 def sent_text(entry: JournalEntry) -> str:
-    """Return the sent or consumed message, as `publish 5 bytes to w.a, stored as 3 in W`."""
+    """Return the text of a message's entry, as `publish 5 bytes to w.a, stored as 3 in W`."""
     request: Config = json.loads(entry.request_json)
     after: Config = json.loads(entry.after_json or "{}")
     target_text = f"{entry.consumer} on {entry.stream}" if entry.stream else f"{entry.consumer}"
@@ -102,31 +100,33 @@ def sent_text(entry: JournalEntry) -> str:
         case "pull":
             return f"pull message {after.get('stream_seq') or '?'} from {target_text}"
         case "reply":
-            times_text = _counted(number_at(after, "replies_count"), "time")
+            times_text = _format_count(number_at(after, "replies_count"), "time")
             return f"reply {times_text} to requests on {text_at(request, 'subject')}"
         case "answer":
             answer_text = text_at(request, "answer").replace("_", " ")
             return f"{answer_text} message {request.get('stream_seq') or '?'} of {target_text}"
         case "publish" if request.get("copied_from"):
-            is_known = "sent_count" in after
+            has_count = "sent_count" in after
             count_text = (
-                _counted(number_at(after, "sent_count"), "message") if is_known else "messages"
+                _format_count(number_at(after, "sent_count"), "message")
+                if has_count
+                else "messages"
             )
             return (
                 f"copy {count_text} of {request['copied_from']} to {text_at(request, 'subject')}"
             )
         case action:
-            size = _counted(number_at(request, "payload_bytes"), "byte")
+            size = _format_count(number_at(request, "payload_bytes"), "byte")
             if number_at(request, "count") > 1:
-                # A run that was killed does not say how many were sent before.
+                # The entry of a killed run has no number of sent messages.
                 sent_count = number_at(after, "sent_count")
-                sent_text_start = f"{sent_count:,} of " if "sent_count" in after else ""
-                size = f"{sent_text_start}{number_at(request, 'count'):,} messages"
-            sent_text_start = f"{action} {size} to"
-            return f"{sent_text_start} {text_at(request, 'subject')}{_stored(after)}"
+                prefix = f"{sent_count:,} of " if "sent_count" in after else ""
+                size = f"{prefix}{number_at(request, 'count'):,} messages"
+            prefix = f"{action} {size} to"
+            return f"{prefix} {text_at(request, 'subject')}{_stored_text(after)}"
 
 
-def _stored(after: Config) -> str:
+def _stored_text(after: Config) -> str:
     if not after.get("stored_seq"):
         return ""
     ack_text = "a duplicate of" if after.get("duplicate") else "stored as"
@@ -134,13 +134,13 @@ def _stored(after: Config) -> str:
 
 
 def headers_of(request: Config) -> dict[str, str]:
-    """Return the headers in the journal: most of them with their names only."""
+    """Return the headers in a request of the journal; most values are left out."""
     headers = request.get("headers")
     return {str(k): str(v) for k, v in headers.items()} if isinstance(headers, dict) else {}
 
 
 def sent_command(entry: JournalEntry) -> str:
-    """Return the equivalent `nats` command; it reads a payload from its stdin."""
+    """Return the `nats` command of an entry about messages; it reads a payload from stdin."""
     request: Config = json.loads(entry.request_json)
     subject = text_at(request, "subject")
     if request.get("copied_from"):
@@ -168,7 +168,7 @@ def sent_command(entry: JournalEntry) -> str:
     return shlex.join(["nats", *arguments])
 
 
-_REVERSED: dict[JournalAction, Action] = {
+_UNDO_ACTION: dict[JournalAction, Action] = {
     "create_stream": "delete_stream",
     "restore_stream": "delete_stream",
     "edit_stream": "edit_stream",
@@ -180,52 +180,54 @@ _REVERSED: dict[JournalAction, Action] = {
 }
 
 
-Where = Literal["here", "elsewhere", "unproven"]
+ServerMatch = Literal["here", "elsewhere", "unproven"]
 
 
-def where_done(entry: JournalEntry, current_place: Place) -> Where:
-    """Return whether an entry was written in this JetStream and this account.
+def match_server(entry: JournalEntry, current_server: ServerIdentity) -> ServerMatch:
+    """Return whether an entry is of the current JetStream system and account.
 
-    A server without a lasting name, or an entry of an older natstui, does not prove it.
+    `unproven`: a server without a lasting name, or an entry of an older natstui.
     """
     if (
-        None not in (entry.account, current_place.account)
-        and entry.account != current_place.account
+        None not in (entry.account, current_server.account)
+        and entry.account != current_server.account
     ):
         return "elsewhere"
-    if None not in (entry.place, current_place.place) and entry.place != current_place.place:
+    if None not in (entry.place, current_server.place) and entry.place != current_server.place:
         return "elsewhere"
-    is_same_name = entry.place is not None and entry.place == current_place.place
-    same_start = entry.server_id is not None and entry.server_id == current_place.server_id
+    is_same_name = entry.place is not None and entry.place == current_server.place
+    same_start = entry.server_id is not None and entry.server_id == current_server.server_id
     if (
         entry.account is not None
-        and entry.account == current_place.account
+        and entry.account == current_server.account
         and (is_same_name or same_start)
     ):
         return "here"
     return (
         "unproven"
-        if entry.server == current_place.target or is_same_name or same_start
+        if entry.server == current_server.target or is_same_name or same_start
         else "elsewhere"
     )
 
 
-def is_same_place(first: Place, second: Place) -> bool:
-    """Return whether both are the same JetStream, and not known as different accounts of it."""
-    is_same_server = first.server_id == second.server_id or (
+def is_same_jetstream(first: ServerIdentity, second: ServerIdentity) -> bool:
+    """Return whether both are the same JetStream system, and not known as different accounts."""
+    is_same_name = first.server_id == second.server_id or (
         first.place is not None and first.place == second.place
     )
     accounts = {first.account, second.account} - {None}
-    return is_same_server and len(accounts) < 2
+    return is_same_name and len(accounts) < 2
 
 
-def done_here(entries: Sequence[JournalEntry], current_place: Place) -> list[JournalEntry]:
-    """Return the entries that were, or may have been, written at this place; oldest first."""
-    return [entry for entry in entries if where_done(entry, current_place) != "elsewhere"]
+def select_entries(
+    entries: Sequence[JournalEntry], current_server: ServerIdentity
+) -> list[JournalEntry]:
+    """Return the entries that are, or may be, of the current server; oldest first."""
+    return [entry for entry in entries if match_server(entry, current_server) != "elsewhere"]
 
 
-def place_text(entry: JournalEntry) -> str:
-    """Return where an entry was written, as `account A of LAB at nats://…`."""
+def origin_text(entry: JournalEntry) -> str:
+    """Return the account and server of an entry, as `account A of LAB at nats://…`."""
     account = f"account {entry.account}" if entry.account else "an unknown account"
     return (
         f"{account} of {entry.place} at {entry.server}"
@@ -234,8 +236,8 @@ def place_text(entry: JournalEntry) -> str:
     )
 
 
-def _undone(entries: Sequence[JournalEntry]) -> set[str]:
-    """Return the names of the entries that are undone, unless that was undone as well."""
+def _undone_names(entries: Sequence[JournalEntry]) -> set[str]:
+    """Return the names of the entries that are undone, except if the undo was undone."""
     undone = set[str]()
     for entry in reversed(entries):
         if entry.undoes is not None and entry.outcome != "failed" and entry.entry not in undone:
@@ -244,10 +246,11 @@ def _undone(entries: Sequence[JournalEntry]) -> set[str]:
 
 
 def restored_revisions(entries: Sequence[JournalEntry], put: JournalEntry) -> tuple[int, ...]:
-    """Return the revisions of a key whose state is that of the change `put`: its own, and later
-    ones that an undo of a later change wrote.
+    """Return the revisions of a key with the value of the change `put`.
+
+    These are its own revision, and later ones by which undos restored the value.
     """
-    of_key = [
+    key_entries = [
         entry
         for entry in entries
         if is_key(entry)
@@ -255,11 +258,11 @@ def restored_revisions(entries: Sequence[JournalEntry], put: JournalEntry) -> tu
         and (entry.stream, entry.consumer, entry.created_at_us)
         == (put.stream, put.consumer, put.created_at_us)
     ]
-    by_name = {entry.entry: entry for entry in of_key}
+    by_name = {entry.entry: entry for entry in key_entries}
     revisions = [_revision(put.after_json)]
-    for entry in of_key:
-        undone = by_name.get(entry.undoes or "")
-        if undone is not None and _revision(undone.before_json) in revisions:
+    for entry in key_entries:
+        undone_entry = by_name.get(entry.undoes or "")
+        if undone_entry is not None and _revision(undone_entry.before_json) in revisions:
             revisions.append(_revision(entry.after_json))
     return tuple(revisions)
 
@@ -268,30 +271,30 @@ def _revision(state_json: str | None) -> int:
     return int(number_at(json.loads(state_json or "{}"), "revision"))
 
 
-def last_undoable(entries: Sequence[JournalEntry]) -> JournalEntry | None:
-    """Return the newest entry that can be undone and was not; `entries` oldest first."""
-    undone = _undone(entries)
+def find_last_undoable(entries: Sequence[JournalEntry]) -> JournalEntry | None:
+    """Return the newest entry that can be undone and is not undone; `entries` oldest first."""
+    undone_names = _undone_names(entries)
     for entry in reversed(entries):
-        if entry.undoes is None and entry.entry not in undone and is_undoable(entry):
+        if entry.undoes is None and entry.entry not in undone_names and is_undoable(entry):
             return entry
     return None
 
 
-def passed_over(entries: Sequence[JournalEntry]) -> JournalEntry | None:
-    """Return the newest change or sent message if it cannot be undone, else None."""
-    undone = _undone(entries)
+def find_newest_final(entries: Sequence[JournalEntry]) -> JournalEntry | None:
+    """Return the newest change or sent message if it cannot be undone; None if it can."""
+    undone_names = _undone_names(entries)
     for entry in reversed(entries):
-        is_undone_or_undo = entry.undoes is not None or entry.entry in undone
+        is_undone_or_undo = entry.undoes is not None or entry.entry in undone_names
         if is_silence(entry):
             continue
-        # A message that was sent is a change as well: what is before it may be its stream.
+        # A sent message is a change as well: the entry before may have created its stream.
         if not is_undone_or_undo and entry.outcome != "failed":
             return None if is_undoable(entry) else entry
     return None
 
 
 def is_undoable(entry: JournalEntry) -> bool:
-    """Return whether an entry can be undone: by another change, or the previous value of a key."""
+    """Return whether an entry can be undone."""
     if is_key(entry):
         return entry.outcome == "done" and entry.action != "purge_key"
     return undo_of(entry, 0) is not None
@@ -299,76 +302,76 @@ def is_undoable(entry: JournalEntry) -> bool:
 
 def undo_of(entry: JournalEntry, command_id: int) -> Change | None:
     """Return the change that undoes an entry; None without one."""
-    action = _REVERSED.get(entry.action)
+    action = _UNDO_ACTION.get(entry.action)
     is_recreation = entry.action in ("delete_stream", "delete_consumer")
-    is_proven = entry.outcome == "done" or is_recreation or entry.created_at_us is not None
-    if action is None or entry.outcome == "failed" or not is_proven or _is_used_creation(entry):
+    is_certain = entry.outcome == "done" or is_recreation or entry.created_at_us is not None
+    if action is None or entry.outcome == "failed" or not is_certain or _is_used_creation(entry):
         return None
-    wanted_json = entry.before_json if is_recreation or entry.action.startswith("edit") else "{}"
-    if wanted_json is None:
+    target_json = entry.before_json if is_recreation or entry.action.startswith("edit") else "{}"
+    if target_json is None:
         return None
     if entry.action == "pause_consumer":
         paused_until = _paused_until_before(entry)
         if paused_until:
-            action, wanted_json = "pause_consumer", json.dumps({"pause_until": paused_until})
+            action, target_json = "pause_consumer", json.dumps({"pause_until": paused_until})
         return Change(
-            command_id, action, entry.stream, entry.consumer, wanted_json, entry.request_json,
+            command_id, action, entry.stream, entry.consumer, target_json, entry.request_json,
             created_at_us=entry.created_at_us,
         )  # fmt: skip
-    # Without a reply, it is undone only if it is as it was requested.
+    # Without a reply, the change is undone only if the server has the requested configuration.
     after_json = entry.after_json if entry.outcome == "done" else entry.request_json
     seen_json = after_json if action.startswith("edit") else None
     created_at_us = None if is_recreation else entry.created_at_us
-    change = Change(command_id, action, entry.stream, entry.consumer, wanted_json, seen_json)
+    change = Change(command_id, action, entry.stream, entry.consumer, target_json, seen_json)
     return replace(change, created_at_us=created_at_us)
 
 
 def _is_used_creation(entry: JournalEntry) -> bool:
-    """Return whether what an entry created was in use at once: it may be of somebody else."""
+    """Return whether the created asset was in use at once: others may need it."""
     is_creation = entry.action in ("create_stream", "create_consumer")
     return is_creation and entry.outcome == "done" and entry.reason is not None
 
 
 def _paused_until_before(entry: JournalEntry) -> str:
-    """Return until when a consumer was paused before it was paused again; empty if it was not."""
+    """Return the end of the pause before a consumer was paused again; empty without one."""
     before: Config = json.loads(entry.before_json or "{}")
     return text_at(before, "pause_until")
 
 
-_LOST: dict[JournalAction, str] = {
+_RECREATED_WITHOUT: dict[JournalAction, str] = {
     "delete_stream": "without its messages and consumers",
     "delete_consumer": "without its delivery state",
 }
 
 
-def lost_text(entry: JournalEntry) -> str:
-    """Return what a deleted stream or consumer is recreated without; empty for other entries."""
-    if entry.action not in _LOST:
+def recreation_loss_text(entry: JournalEntry) -> str:
+    """Return the data that the undo of a deletion cannot restore; empty for other entries."""
+    if entry.action not in _RECREATED_WITHOUT:
         return ""
-    return ": ".join(filter(None, (_LOST[entry.action], entry.loses)))
+    return ": ".join(filter(None, (_RECREATED_WITHOUT[entry.action], entry.loses)))
 
 
-def made_again_text(entry: JournalEntry) -> str:
-    """Return which copies of a stream the undo of an edit creates again; empty if none."""
+def recreated_copies_text(entry: JournalEntry) -> str:
+    """Return a sentence about the replicas that the undo of an edit recreates; empty if none."""
     if entry.action != "edit_stream" or entry.before_json is None:
         return ""
     after_json = entry.after_json or entry.request_json
     count = removed_copies_count(json.loads(entry.before_json), json.loads(after_json))
     if not count:
         return ""
-    with_them = "it" if count == 1 else "them"
+    pronoun = "it" if count == 1 else "them"
     copies_text = counted(count, "copy")
-    return f"the servers make {copies_text} again, and no message was lost with {with_them}"
+    return f"the servers make {copies_text} again, and no message was lost with {pronoun}"
 
 
 def undo_text(entry: JournalEntry) -> str:
-    """Return the effect of undoing an entry, for people."""
+    """Return the effect of undoing an entry, as a clause for people."""
     target_text = (
         f"consumer {entry.consumer} on {entry.stream}"
         if entry.consumer
         else (f"stream {entry.stream}")
     )
-    if loss_text := lost_text(entry):
+    if loss_text := recreation_loss_text(entry):
         return f"recreate {target_text}, {loss_text}"
     if entry.action in ("create_stream", "restore_stream", "create_consumer"):
         return f"delete {target_text}"
@@ -384,7 +387,7 @@ def undo_text(entry: JournalEntry) -> str:
 
 
 def entry_text(entry: JournalEntry) -> str:
-    """Return the action of an entry, as `edit stream ORDERS` or `pause consumer C on ORDERS`."""
+    """Return the text of any entry, as `pause consumer C on ORDERS`."""
     if is_silence(entry):
         return silence_text(entry)
     if is_sent(entry):
@@ -395,7 +398,7 @@ def entry_text(entry: JournalEntry) -> str:
 
 
 def entry_command(entry: JournalEntry) -> str:
-    """Return the equivalent `nats` command of an entry; of a silence a comment."""
+    """Return the equivalent `nats` command of an entry, or a comment if there is none."""
     if is_silence(entry):
         return f"# {silence_text(entry)}"
     if is_sent(entry):
@@ -415,18 +418,18 @@ def entry_command(entry: JournalEntry) -> str:
         return consumer_command(entry.stream, request, base)
     if entry.action == "restore_stream":
         return _restore_command(entry, request)
-    return shlex.join(["nats", *_words(entry, request)])
+    return shlex.join(["nats", *_cli_arguments(entry, request)])
 
 
 def _key_command(entry: JournalEntry) -> str:
-    """Return the command for a key; it reads the value from its stdin."""
+    """Return the `nats` command of a key's entry; it reads the value from stdin."""
     verb = {"put_key": "put", "delete_key": "del"}.get(entry.action, "purge")
     arguments = ["nats", "kv", verb, entry.stream.removeprefix(KV), entry.consumer or ""]
     return shlex.join([*arguments, *(["--force"] if verb != "put" else [])])
 
 
 def _object_command(entry: JournalEntry) -> str:
-    """Return the command for an object; it reads its content from stdin."""
+    """Return the `nats` command of an object's entry; it reads the content from stdin."""
     bucket, name = entry.stream.removeprefix(OBJECTS), entry.consumer or ""
     arguments = ["put", bucket, f"--name={name}"] if entry.action == "put_object" else None
     return shlex.join(["nats", "object", *(arguments or ["rm", bucket, name]), "--force"])
@@ -440,7 +443,7 @@ def _restore_command(entry: JournalEntry, request: Config) -> str:
     return shlex.join(["nats", "stream", "restore", text_at(request, "folder"), *flags])
 
 
-def _step_down(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
+def _step_down_arguments(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
     kind = entry.action.removeprefix("step_down_")
     arguments = [entry.stream, entry.consumer or ""]
     names = [argument for argument in arguments if argument] if kind != "meta" else []
@@ -449,8 +452,8 @@ def _step_down(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
     return ["server" if kind == "meta" else kind, "cluster", "step-down", *names, *flags]
 
 
-def _system_words(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
-    """Return the arguments of a command for servers and their connections."""
+def _system_arguments(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
+    """Return the arguments of the `nats` command about a server, peer or connection."""
     if entry.action == "kick_connection":
         number = str(number_at(request, "connection_id"))
         return ["server", "request", "kick", number, text_at(request, "server_id")]
@@ -460,7 +463,7 @@ def _system_words(entry: JournalEntry, request: Mapping[str, object]) -> list[st
     return ["stream", *remove, entry.stream, text_at(request, "peer"), "--force"]
 
 
-def _words(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
+def _cli_arguments(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
     stream, consumer = entry.stream, entry.consumer or ""
     match entry.action:
         case "delete_stream":
@@ -470,13 +473,13 @@ def _words(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
         case "delete_message":
             return ["stream", "rmm", stream, str(number_at(request, "seq")), "--force"]
         case "step_down_stream" | "step_down_consumer" | "step_down_meta":
-            return _step_down(entry, request)
+            return _step_down_arguments(entry, request)
         case "remove_peer_stream" | "remove_server" | "kick_connection":
-            return _system_words(entry, request)
+            return _system_arguments(entry, request)
         case "delete_consumer":
             return ["consumer", "rm", stream, consumer, "--force"]
         case "pause_consumer":
-            until = moment(text_at(request, "pause_until"))
+            until = format_time(text_at(request, "pause_until"))
             return ["consumer", "pause", stream, consumer, until, "--force"]
         case "reset_consumer":
             sequence = number_at(request, "seq")
@@ -489,5 +492,5 @@ def _words(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
 
 
 def _purge_flags(request: Mapping[str, object]) -> list[str]:
-    asked = ((field, read(request, field.path)) for field in CATALOGUE["purge_stream"].arguments)
-    return [f"--{field.flag}={value}" for field, value in asked if value]
+    values = ((field, read(request, field.path)) for field in CATALOGUE["purge_stream"].arguments)
+    return [f"--{field.flag}={value}" for field, value in values if value]

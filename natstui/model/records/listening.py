@@ -10,14 +10,14 @@ from natstui.model.records.messages import StoredMessage
 SubjectOrder = Literal["msgs_per_s", "bytes_per_s", "msgs", "bytes", "subject"]
 RowKind = Literal["branch", "subject", "rest", "others"]
 
-RATE_OVER_S = 3.0
-"""Time span of the rates."""
-HEARD_KEPT_MSGS = 200
+RATE_WINDOW_S = 3.0
+"""Time span of the rates in seconds."""
+MAX_KEPT_MSGS = 200
 """Number of the newest messages that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class SubjectsLook:
+class SubjectRowOptions:
     """Order and filter of the subject rows."""
 
     by: SubjectOrder = "msgs_per_s"
@@ -39,21 +39,21 @@ class SubjectsLook:
 class StartListening:
     """Start to count and list messages on subjects; ends an earlier listening.
 
-    The reply has a note where it is not known what this takes from push consumers. In read-only
-    mode it is refused if it takes their messages for good.
+    The reply has a note if push consumers may lose messages by it. In read-only mode it is
+    refused if they would lose messages for good.
     """
 
     command_id: int
     subjects: tuple[str, ...]
-    look: SubjectsLook
+    look: SubjectRowOptions
 
 
 @dataclass(frozen=True, slots=True)
 class LookAtSubjects:
-    """Change the look of the current listening; counts are kept."""
+    """Change order and filter of the current listening; counts are kept."""
 
     command_id: int
-    look: SubjectsLook
+    look: SubjectRowOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ class Listened:
     at_us: int
     command_id: int
     elapsed_s: float
-    look: SubjectsLook
-    """The look of this update."""
+    look: SubjectRowOptions
+    """Order and filter of this update."""
     came_msgs: int
     came_bytes: int
     msgs_per_s: float | None

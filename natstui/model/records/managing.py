@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from natstui.model.records.confirmation import Place
+from natstui.model.records.confirmation import ServerIdentity
 from natstui.model.records.copies import CopyCommand
 from natstui.model.records.listening import Listened, ListeningCommand
 from natstui.model.records.messages import (
@@ -69,11 +69,11 @@ class Change:
     previewed_last_seq: int | None = None
     """Last sequence of the stream at the confirmation: no later message is purged."""
     previewed_last_at_us: int | None = None
-    """When that message was stored: with another one in its place, nothing is changed."""
+    """Time when that message was stored; another time is a conflict."""
     dry_run: bool = False
     """Reply with the `Confirmation` of the change, and change nothing."""
-    place: Place | None = None
-    """Where the user decided it: it is refused on another server or in another account."""
+    place: ServerIdentity | None = None
+    """The server that the user saw; the change is refused on another server or account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class ReadJournal:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlace:
-    """Reply with the `Place` of changes: where a form is opened, it is sent."""
+    """Reply with the current `ServerIdentity`, which a form sends with its change."""
 
     command_id: int
 
@@ -146,7 +146,7 @@ class JournalEntry:
     after_json: str | None
     """The configuration after; of a message its result."""
     outcome: Literal["done", "failed", "unknown"]
-    """Unknown: no reply came, so it may have been done."""
+    """`unknown`: without a reply, so the change may have been done."""
     reason: str | None
     undoes: str | None = None
     """The entry that this one undid."""
@@ -162,8 +162,8 @@ class JournalEntry:
     loses: str | None = None
     """What was deleted for good, in clauses."""
     others_created_at_us: dict[str, int] = field(default_factory=dict)
-    """Names and creation times of some streams beside a deleted one: they prove, later, that a
-    system is the same."""
+    """Name → creation time of some other streams, when a stream was deleted: they identify the
+    system later."""
 
 
 @dataclass(frozen=True, slots=True)

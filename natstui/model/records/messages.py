@@ -84,7 +84,7 @@ class DeliveryPreview:
     first: StoredMessage | None
     """None if no stored message would be delivered."""
     pending_msgs: int | None
-    """From the first on; None if only direct gets could count, and the stream has none."""
+    """Messages from the first on; None if only direct get could count, and it is not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Tailed:
     arrived_msgs: int
     """All messages since the tail started, shown or not."""
     dropped_msgs: int
-    """Number of these that came too fast, so that they are in no record."""
+    """Number of messages that arrived too fast, so that they are in no record."""
     interruptions_count: int = 0
     """How often the connection was lost: messages published then were not received."""
 

@@ -95,7 +95,7 @@ class Configured:
 
 
 BULK = "JSZ"
-"""What is unavailable when bulk replies are: they replace lists, and nothing waits for them."""
+"""The source in `Unavailable` for bulk replies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Advisory:
 
     at_us: int
     type: str
-    """The last word of the advisory's type, as `max_deliver` or `stream_leader_elected`."""
+    """The end of the advisory's type, as `max_deliver` or `stream_leader_elected`."""
     stream: str | None
     consumer: str | None
     text: str
@@ -152,7 +152,7 @@ class AckSample:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A person wrote a note at this moment."""
+    """A note that the user wrote at this time."""
 
     at_us: int
     text: str
@@ -223,18 +223,18 @@ NEVER_RECORDED = (
     ServersSoFar,
     ClientsRead,
 )
-"""Kinds that are about recordings, replays, analyses and who looks on; what a keyframe repeats;
-and facts of clients, of which only the findings are recorded."""
+"""Records about recordings, replays, analyses and silences; records of keyframes; and counts of
+connections, of which only the findings are recorded."""
 
 
 def kind_of(cls: type) -> str:
-    """Return the kind with which the lines of a class begin: `LinkChanged` → `link_changed`."""
+    """Return the kind in the lines of a record class: `LinkChanged` → `link_changed`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Poll these first, and find out when their next message was stored: they are in view."""
+    """Poll the rows in view first, and read the age of their next message."""
 
     command_id: int
     streams: tuple[str, ...]
@@ -243,7 +243,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Prefer:
-    """Poll these in every poll, after those in view: they have findings."""
+    """Poll the consumers with findings in every poll, after the rows in view."""
 
     command_id: int
     consumers: tuple[tuple[str, str], ...]
@@ -338,32 +338,32 @@ HostCommand = (
     | StopAnalysis
     | StartBenchmark
 )
-"""Commands that write files of the engine's machine, open a file of it that the user names, or
-start or stop programs there.
+"""Commands that write or open files on the engine's machine, or start or stop programs there.
 
-Changes of the server are none of them, though they are journalled: read-only mode refuses them.
+Changes of the server are not among them, though they write the journal: read-only mode refuses
+them.
 """
 
 
-_BY_THE_SERVERS_CLOCK = (Advisory, AdvisoriesCounted, AckSample, AcksCounted)
-_SET_BACK_US = 2_000_000
-"""Threshold of a clock change: a record that is earlier by this was created on another clock."""
+_SERVER_CLOCK_RECORDS = (Advisory, AdvisoriesCounted, AckSample, AcksCounted)
+_MIN_STEP_BACK_US = 2_000_000
+"""Minimum step of the clock: a record that is earlier by more is after a change of the clock."""
 
 
 def moment_us(latest_us: int, at_us: int) -> int:
-    """Return the moment of a record made at `at_us` that came after one at `latest_us`.
+    """Return the time on the timeline of a record of `at_us` that follows one at `latest_us`.
 
-    What was made earlier and came later, like an announcement that was still on its way when a
-    poll was over, has a moment of its own right after: up to a moment it is there, or it is not.
+    A record that was created earlier and arrived later, as a delayed advisory, is 1 µs after the
+    latest, so that the order on the timeline is that of arrival.
     """
     return at_us if at_us >= latest_us else latest_us + 1
 
 
 def now_us(before_us: int, record: Record) -> int:
-    """Return the current time after a record. It decreases when the engine's clock was set."""
+    """Return the time of the state after a record; it decreases if the engine's clock was set."""
     at_us = record.taken_at_us if isinstance(record, Snapshot) else record.at_us
-    # Announcements bear the server's clock, which may be another one.
-    of_engine = not isinstance(record, _BY_THE_SERVERS_CLOCK)
-    if of_engine and at_us < before_us - _SET_BACK_US:
+    # Advisories have the time of the server's clock, which may be another one.
+    of_engine = not isinstance(record, _SERVER_CLOCK_RECORDS)
+    if of_engine and at_us < before_us - _MIN_STEP_BACK_US:
         return at_us
     return moment_us(before_us, at_us)

@@ -38,7 +38,7 @@ class Gap:
 
     at_us: int
     from_at_us: int
-    """The last recorded moment before."""
+    """Time of the last recorded record before the gap."""
     lost_records_count: int
     """Records that were dropped; 0 when all of them waited in memory."""
     reason: str
@@ -56,7 +56,7 @@ class ClockStepped:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment on the timeline that can be jumped to."""
+    """A time on the timeline to which the user can jump."""
 
     at_us: int
     kind: MarkKind
@@ -66,13 +66,13 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReset:
-    """Discard the state: the records that follow build another moment, until the next position.
+    """Discard the state: the following records build it for another time.
 
-    Nothing should be drawn between this and the next `ReplayPosition`.
+    Nothing should be drawn until the next `ReplayPosition`.
     """
 
     at_us: int
-    """The moment that is being built."""
+    """The time for which the state is built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +80,17 @@ class ReplayPosition:
     """The position of the replay. Sent after every seek and step, and while it plays."""
 
     at_us: int
-    """The moment shown: everything recorded until then was sent."""
+    """The shown time; all records until then were sent."""
     start_at_us: int
     end_at_us: int
-    """The newest moment recorded; it grows while the session is still recorded."""
+    """The end of the recording; it grows while the session is still recorded."""
     speed_ratio: float
     """Times real time."""
     playing: bool
     recording: bool
     """Whether the session is still being recorded."""
     newest_at_us: int | None = None
-    """The moment of the newest record shown; its own time differs when the clock was set."""
+    """Time of the newest shown record on the timeline, which differs after a clock change."""
     left_out_lines_count: int = 0
     """Lines of the recording that cannot be read, as far as it was read."""
 
@@ -118,7 +118,7 @@ class StartRecording:
 
 @dataclass(frozen=True, slots=True)
 class StopRecording:
-    """Seal the recording and end it."""
+    """Complete the recording and end it."""
 
     command_id: int
 
@@ -151,7 +151,7 @@ class Play:
 
 @dataclass(frozen=True, slots=True)
 class PauseReplay:
-    """Pause the replay at the current moment."""
+    """Pause the replay at its position."""
 
     command_id: int
 
@@ -162,12 +162,12 @@ class Step:
 
     command_id: int
     polls_count: int
-    """Forward; negative goes back."""
+    """Number of polls forward; negative: backward."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeekTo:
-    """Seek to a moment; the nearest end when it is outside the recording."""
+    """Seek to a time, or to the nearest end of the recording."""
 
     command_id: int
     at_us: int
@@ -231,6 +231,6 @@ class SessionSummary:
     """Why it cannot be read."""
 
 
-def what_goes(session: SessionSummary) -> str:
-    """Return the text of a session to delete: its id and its size."""
+def deleted_session_text(session: SessionSummary) -> str:
+    """Return the id and size of a session to delete, as text."""
     return f"{clean_line(session.id)} ({bytes_text(session.size_bytes)})"

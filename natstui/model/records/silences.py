@@ -1,4 +1,4 @@
-"""Silenced findings: why, and until when."""
+"""Silenced findings, with the reason and the end."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from natstui.model.records.journal import is_silence
 from natstui.model.records.managing import JournalEntry, SilenceFinding
 
 _END_US = 2**63
-"""Times from here on fit no record."""
+"""Times from here on do not fit into a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A finding is silenced here until a moment."""
+    """A finding that is silenced until a time."""
 
     code: str
     stream: str
@@ -50,7 +50,7 @@ def silence_json(command: SilenceFinding, now_us: int) -> dict[str, object]:
 
 
 def silences_of(entries: Sequence[JournalEntry], now_us: int) -> tuple[Silence, ...]:
-    """Return the silences at a moment, from entries of one place, oldest first."""
+    """Return the silences at `now_us`, from the entries of one server, oldest first."""
     by_finding: dict[tuple[object, ...], Silence | None] = {}
     for entry in entries:
         if not is_silence(entry):
@@ -73,5 +73,5 @@ def silences_of(entries: Sequence[JournalEntry], now_us: int) -> tuple[Silence, 
 
 
 def _text(request: Config, name: str) -> str:
-    """Return a text that can be written as UTF-8: an escape of JSON may stand for half a pair."""
+    """Return a text of a request that can be encoded in UTF-8; lone surrogates are replaced."""
     return text_at(request, name).encode(errors="replace").decode()

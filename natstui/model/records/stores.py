@@ -46,7 +46,7 @@ class ReadTheseKeys:
     bucket: str
     keys: tuple[str, ...]
     preview_bytes: int = 256
-    """Of each value."""
+    """Size of each value's preview."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class KeyRow:
 
 @dataclass(frozen=True, slots=True)
 class KeysPage:
-    """Revisions in a bucket at one moment."""
+    """Revisions in a bucket at one time."""
 
     rows: tuple[KeyRow, ...]
     keys_count: int | None
@@ -124,7 +124,7 @@ class KeysPage:
 
 @dataclass(frozen=True, slots=True)
 class KeyNames:
-    """The names of the keys of a bucket at one moment, unordered."""
+    """The names of the keys of a bucket at one time, unordered."""
 
     names: tuple[str, ...]
     created_at_us: int
@@ -147,7 +147,7 @@ class ObjectRow:
 
 @dataclass(frozen=True, slots=True)
 class ObjectsPage:
-    """The objects of an object store at one moment."""
+    """The objects of an object store at one time."""
 
     rows: tuple[ObjectRow, ...]
     unfinished_text: str | None = None
@@ -168,7 +168,7 @@ class LookAtFile:
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A file on the engine's machine, or that there is none."""
+    """A path on the engine's machine, with or without a file."""
 
     path: str
     """The absolute path."""
@@ -258,7 +258,7 @@ class BackupContent:
     left_out: tuple[str, ...] = ()
     """Streams of the account that are not in it, with the reason, a clause each."""
     loses: tuple[str, ...] = ()
-    """What the server removes of them once they are restored, a clause each."""
+    """Data that the server removes after the restore, a clause each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +275,7 @@ class RestoreBackup:
 
 @dataclass(frozen=True, slots=True)
 class StopMoving:
-    """Stop a put, get, backup or restore; nothing of it is kept."""
+    """Stop a put, get, backup or restore; incomplete data are removed."""
 
     command_id: int
     moving_id: int

@@ -9,10 +9,10 @@ from natstui.model.bench.latency import EMPTY, LatencyCounts
 
 TAP_S = 10.0
 """Default duration of a tap."""
-LONGEST_TAP_S = 300.0
-MOST_TAPPED_MSGS = 100_000
+MAX_TAP_S = 300.0
+MAX_TAPPED_MSGS = 100_000
 """Limit of acks at which a tap ends."""
-MOST_TAPPED_PER_S = 10_000
+MAX_TAPPED_PER_S = 10_000
 """Limit of acks per second at which a tap ends: reading more would cost a tenth of a core."""
 
 
@@ -43,12 +43,12 @@ class UnsettledMessage:
     stored_at_us: int
     """By the server's clock."""
     answer: Literal["nak", "in progress"]
-    """The last answer."""
+    """The last reply."""
     answered_at_us: int
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerCounts:
+class AckCounts:
     """Number of replies of each kind."""
 
     acks_count: int = 0
@@ -75,10 +75,10 @@ class TapResults:
     for_s: float
     ended: str | None
     """Why it ended; None while it reads."""
-    counts: AnswerCounts
+    counts: AckCounts
     read_msgs: int
     read_bytes: int
-    """Its cost: messages and bytes that the server sent for it."""
+    """Cost of the tap: messages and bytes that the server sent for it."""
     stored_to_acked: LatencyCounts = EMPTY
     """From storing a message to its ack; the delivery time is not in an ack."""
     unsettled: tuple[UnsettledMessage, ...] = ()

@@ -1,4 +1,5 @@
 """The servers of a system: their state, leaders and replicas, and balancing of leaders.
 
-May be imported by every room. Knows only `live` of the model.
+May be imported by every room. Of the model, it imports `live`, `traffic` and
+`findings.thresholds`.
 """

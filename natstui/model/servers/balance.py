@@ -1,4 +1,4 @@
-"""A plan of leader moves after which all servers lead about equally many groups."""
+"""A plan to balance leaders: moves after which servers lead about equally many groups."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Move:
     group: Group
     to: str
     from_count: int
-    """Groups led by its current server before this move."""
+    """Number of groups led by the current server before the move."""
     to_count: int
-    """Groups led by the other server before this move."""
+    """Number of groups led by the other server before the move."""
 
     @property
     def text(self) -> str:
@@ -49,7 +49,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The moves in their order, with the counts of leaders before."""
+    """The moves in their order, with the counts of leaders before and after."""
 
     moves: tuple[Move, ...]
     before_count: dict[str, int]
@@ -72,7 +72,7 @@ def plan_moves(groups: Sequence[Group]) -> Plan:
         if group.leader is not None:
             leader_of_group[index] = group.leader
     move_of_group: dict[int, Move] = {}
-    while (best_move := _best_move(groups, leader_of_group, counts)) is not None:
+    while (best_move := _find_best_move(groups, leader_of_group, counts)) is not None:
         index, target = best_move
         source = leader_of_group[index]
         move_of_group[index] = Move(groups[index], target, counts[source], counts[target])
@@ -83,19 +83,19 @@ def plan_moves(groups: Sequence[Group]) -> Plan:
     return Plan(moves, before, dict(counts), len(groups) - len(leader_of_group))
 
 
-def _best_move(
+def _find_best_move(
     groups: Sequence[Group], leader_of_group: dict[int, str], counts: Counter[str]
 ) -> tuple[int, str] | None:
     """Return the group and the server of the best move; None if no move improves the balance."""
-    best: tuple[int, int, str] | None = None
-    for index, source in leader_of_group.items():
+    best_move: tuple[int, int, str] | None = None
+    for index, leader in leader_of_group.items():
         group = groups[index]
-        candidates = group.ready if source == group.leader else (*group.ready, group.leader or "")
+        candidates = group.ready if leader == group.leader else (*group.ready, group.leader or "")
         for server in candidates:
-            gain = counts[source] - counts[server]
-            if server != source and gain >= 2 and (best is None or gain > best[0]):
-                best = gain, index, server
-    return None if best is None else best[1:]
+            gain = counts[leader] - counts[server]
+            if server != leader and gain >= 2 and (best_move is None or gain > best_move[0]):
+                best_move = gain, index, server
+    return None if best_move is None else best_move[1:]
 
 
 def leader_counts_text(counts: dict[str, int]) -> str:

@@ -22,8 +22,8 @@ class Leaders:
     """Streams and consumers without a leader."""
 
 
-def leaders_of(streams: StreamColumns, consumers: ConsumerColumns) -> Leaders:
-    """Return by server how many streams and consumers it leads, and its lagging replicas."""
+def count_leaders(streams: StreamColumns, consumers: ConsumerColumns) -> Leaders:
+    """Return the number of led streams, led consumers and lagging replicas of each server."""
     led_streams, led_consumers = Counter(streams.leader), Counter(consumers.leader)
     leaderless_count = led_streams.pop(None, 0) + led_consumers.pop(None, 0)
     behind: Counter[str] = Counter()

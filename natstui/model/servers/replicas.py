@@ -16,21 +16,21 @@ class Replica(Protocol):
 
     @property
     def current(self) -> bool:
-        """Return whether it has all entries of the leader; reported with a delay."""
+        """Return whether the replica has all entries of the leader; reported with a delay."""
 
     @property
     def offline(self) -> bool:
-        """Return whether it was stopped; a crash is reported minutes later."""
+        """Return whether the replica's server is down; a crash is reported minutes later."""
 
     @property
     def active_ns(self) -> int | None:
-        """Return the time since the leader's last contact; None (or 0 in old ones) without any."""
+        """Return the time since the leader's last contact; None (old servers: 0) without any."""
 
 
 def state_of(replica: Replica) -> ReplicaState:
     """Return the state of a replica.
 
-    `offline` and `current` are reported late or never, so the time since the last contact counts.
+    Servers report `offline` and `current` with a delay or never, so the last contact counts too.
     """
     if replica.offline:
         return "offline"
@@ -42,13 +42,14 @@ def state_of(replica: Replica) -> ReplicaState:
 
 
 def is_away(replica: Replica) -> bool:
-    """Return whether the leader has no contact to it."""
+    """Return whether the leader has no contact to a replica."""
     return state_of(replica) in ("offline", "away", "silent")
 
 
 def replica_text(replica: Replica, lag_count: int) -> str:
-    """Return the state of a replica, its lag (`lag_count` messages or entries), and the last
-    contact.
+    """Return the state, lag and last contact of a replica as text.
+
+    `lag_count` are messages or entries.
     """
     contact_text = "never in contact with the leader"
     if replica.active_ns:

@@ -1,4 +1,4 @@
-"""The servers at one moment; unknown values are None, with the reason in `Missing`."""
+"""The servers at one time; unknown values are None, with the reason in `Missing`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Storage:
 
     @property
     def free_bytes(self) -> int:
-        """Return the bytes that are neither used nor reserved."""
+        """Return the bytes that are neither used nor reserved, at least 0."""
         return max(0, self.max_bytes - max(self.used_bytes, self.reserved_bytes))
 
 
 @dataclass(frozen=True, slots=True)
-class JetStreamHere:
+class ServerJetStream:
     """JetStream on a server (`JSZ`)."""
 
     memory: Storage
@@ -76,7 +76,7 @@ class ServerSeen:
     """Servers at the other ends of the routes (`remotes`)."""
     leafnodes_count: int | None = None
     gateways_count: int | None = None
-    jetstream: JetStreamHere | None = None
+    jetstream: ServerJetStream | None = None
     """None without JetStream, or if unknown."""
     max_connections_count: int | None = None
     certificate_ends_at_us: int | None = None
@@ -86,7 +86,7 @@ class ServerSeen:
 
     @property
     def uptime_s(self) -> float | None:
-        """Return the time since its start in s; None if that is unknown."""
+        """Return the time since the server's start in s; None if unknown."""
         return None if self.started_at_us is None else (self.at_us - self.started_at_us) / 1e6
 
 
@@ -152,12 +152,12 @@ class Missing:
 
     what: str
     reason: str
-    """A sentence that says how an operator grants access."""
+    """A sentence with the reason, and how an operator grants access."""
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """The servers of the system at one moment."""
+    """The servers of the system at one time."""
 
     source: Source
     rows: tuple[ServerSeen, ...]
@@ -168,7 +168,7 @@ class Servers:
     """Servers that stopped replying during the reading."""
     missing: tuple[Missing, ...] = ()
 
-    def leader_answers(self, meta: Meta) -> bool:
+    def has_leader_reply(self, meta: Meta) -> bool:
         """Return whether a meta group's leader is among the servers that replied.
 
         With monitoring ports, of which only some may be known, it always counts as replying.

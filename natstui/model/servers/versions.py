@@ -29,7 +29,7 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)", re.ASCII)
 
 
 def version_of(text: str | None) -> Version | None:
-    """Return the version in the report of a server, as (2, 11, 4); None if there is none."""
+    """Return the version that a server reports, as (2, 11, 4); None if it is no version."""
     match = _VERSION.match(text or "")
     return None if match is None else (int(match[1]), int(match[2]), int(match[3]))
 

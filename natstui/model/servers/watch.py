@@ -1,7 +1,4 @@
-"""The servers over time: known servers, their downtimes, and rising counters.
-
-A pure fold over `ServersRead`, the same in the engine, on the screen and on the command line.
-"""
+"""The servers over time: known servers, downtimes, restarts and rates. A pure fold."""
 
 from __future__ import annotations
 
@@ -12,12 +9,12 @@ from natstui.model.servers.server import Servers, ServerSeen, rates_between
 from natstui.model.traffic import Traffic
 
 SLOW_KEPT_US = 300_000_000
-"""Time for which a rise of slow consumers is kept."""
-_MOST_RESTARTS = 16
+"""Time for which an increase of slow consumers is kept."""
+_MAX_RESTARTS = 16
 _SETTLING_US = 45_000_000
 _OUTAGE_US = 60_000_000
 """Time before and after the return of a server in which elections are expected."""
-_LONGEST_RATE_US = 120_000_000
+_MAX_RATE_SPAN_US = 120_000_000
 """Maximum time between two readings for a rate."""
 _REMOVED_AFTER_US = 24 * 3600 * 1_000_000
 """Downtime after which a server counts as removed."""
@@ -78,12 +75,12 @@ class ServersSoFar:
     at_us: int
     newest: ServersRead
     known: tuple[KnownServer, ...]
-    """Every server that replied at least once, including those that are down."""
+    """Every server that replied at least once, even if it is down."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerWatch:
-    """The state of the servers until now."""
+    """The state of the servers over time."""
 
     newest: Servers | None = None
     at_us: int = 0
@@ -98,7 +95,7 @@ class ServerWatch:
     def after(self, reading: ServersRead) -> ServerWatch:
         """Return the state after one more reading.
 
-        A server without a reply is down; it is forgotten after a day. A reading of another source
+        A server without a reply is down, and removed after a day. A reading of another source
         replaces the state.
         """
         servers, at_us = reading.servers, reading.at_us
@@ -107,7 +104,7 @@ class ServerWatch:
             return ServerWatch().after(reading)
         replied = {row.name: row for row in servers.rows}
         known_servers = {
-            name: _known_after(self.known.get(name), server_seen, at_us)
+            name: _update_known_server(self.known.get(name), server_seen, at_us)
             for name, server_seen in replied.items()
         }
         for name, server in self.known.items():
@@ -125,13 +122,13 @@ class ServerWatch:
 
     def _rates(self, reading: ServersRead) -> Mapping[str, Traffic]:
         """Return the newest rates of the servers that reply."""
-        if self.newest is None or not 0 < reading.at_us - self.at_us <= _LONGEST_RATE_US:
+        if self.newest is None or not 0 < reading.at_us - self.at_us <= _MAX_RATE_SPAN_US:
             return {}
         new_rates = rates_between(self.newest, reading.servers)
         rate_before = {
             row.server_id: self.rates.get(row.server_id) for row in reading.servers.rows
         }
-        # One whose counters were not read anew keeps its rate.
+        # A server whose counters were not read keeps its rate.
         return {
             server_id: rate for server_id, rate in rate_before.items() if rate is not None
         } | new_rates
@@ -146,37 +143,37 @@ class ServerWatch:
         return ServersSoFar(at_us, newest, tuple(self.known.values()))
 
     def explains_election(self, at_us: int) -> bool:
-        """Return whether a server stopped or returned within a minute of `at_us` (UTC µs).
+        """Return whether a server stopped or returned within a minute of `at_us` (UTC).
 
-        Elections are expected then.
+        Then an election is expected.
         """
         return any(
             (server.down_since_us is not None and abs(at_us - server.down_since_us) < _OUTAGE_US)
-            or any(abs(at_us - back_us) < _OUTAGE_US for back_us in server.restarted_at_us)
+            or any(abs(at_us - start_us) < _OUTAGE_US for start_us in server.restarted_at_us)
             for server in self.known.values()
         )  # fmt: skip
 
     def is_settling(self, at_us: int) -> bool:
-        """Return whether a server returned within 45 s before `at_us` (UTC µs).
+        """Return whether a server returned within 45 s before `at_us` (UTC).
 
-        Mirrors and sources reconnect then.
+        Then mirrors and sources reconnect.
         """
         return any(
-            0 <= at_us - back_us < _SETTLING_US
+            0 <= at_us - restarted_us < _SETTLING_US
             for server in self.known.values()
-            for back_us in server.restarted_at_us
+            for restarted_us in server.restarted_at_us
         )
 
     @property
     def down(self) -> tuple[KnownServer, ...]:
-        """Return the servers that replied before, but do not now."""
+        """Return the servers that replied before and do not reply now."""
         return tuple(server for server in self.known.values() if server.down_since_us is not None)
 
 
 NO_SERVERS = ServerWatch()
 
 
-def watch_of(so_far: ServersSoFar) -> ServerWatch:
+def watch_of_keyframe(so_far: ServersSoFar) -> ServerWatch:
     """Return the state of the servers from a keyframe."""
     newest = so_far.newest
     known_by_name = {server.seen.name: server for server in so_far.known}
@@ -186,7 +183,9 @@ def watch_of(so_far: ServersSoFar) -> ServerWatch:
     )  # fmt: skip
 
 
-def _known_after(known_server: KnownServer | None, server: ServerSeen, at_us: int) -> KnownServer:
+def _update_known_server(
+    known_server: KnownServer | None, server: ServerSeen, at_us: int
+) -> KnownServer:
     leafnodes, gateways = server.leafnodes_count or 0, server.gateways_count or 0
     if known_server is None:
         return KnownServer(
@@ -206,7 +205,7 @@ def _known_after(known_server: KnownServer | None, server: ServerSeen, at_us: in
         seen=server,
         at_us=at_us,
         down_since_us=None,
-        restarted_at_us=(*known_server.restarted_at_us[1 - _MOST_RESTARTS :], at_us)
+        restarted_at_us=(*known_server.restarted_at_us[1 - _MAX_RESTARTS :], at_us)
         if was_restarted
         else known_server.restarted_at_us,
         slow_rose_count=slow_count,
@@ -228,7 +227,7 @@ class ServerChange:
 
 
 def server_changes(before: ServerWatch, after: ServerWatch) -> list[ServerChange]:
-    """Return what happened to servers between two states: down, back, restarted, leaving."""
+    """Return the events of servers between two states: down, back, restarted, lame duck."""
     changes = []
     for name, server in after.known.items():
         server_before = before.known.get(name)

@@ -1,8 +1,8 @@
-"""A recorded line: the record's own line, plus its number in the segment.
+"""A line of a segment: the line of a record, plus its number in the segment.
 
-A sealed segment is not in the order of time, because neighbours that resemble each other compress
-three times better; `line` restores the order. A poll of many rows is cut into parts of fewer, so
-that the same rows of the next poll still lie within the window of gzip (32 KiB).
+The lines of a sealed segment are not in the order of time, because similar neighbours compress
+three times better; `line` restores the order. A poll of many rows is split into parts, so that the
+same rows of the next poll are within the window of gzip (32 KiB).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from natstui.decoding import decoder_of
 from natstui.lines import (
     BadLine,
     Codec,
-    check_sound,
+    check_decoded,
     decode_record,
     encode_record,
-    with_later_columns,
+    with_added_columns,
 )
 from natstui.model.live.column_differences import (
     ConsumersAsDifferences,
@@ -30,172 +30,180 @@ from natstui.model.live.column_differences import (
 )
 from natstui.model.live.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
 from natstui.model.records.record import Record
-from natstui.parsing import reason
+from natstui.parsing import describe_parse_error
 from natstui.session.files.keyframe import Keyframe
 
 PART_BYTES = 26_000
 """Target length of a part of a poll; the window of gzip is 32,768."""
 
-_LEAST_ROWS = 16
+_MIN_ROWS = 16
 """Minimum of rows in a part: a poll with hardly any rows must not set the size for large ones."""
 
-_KEYFRAMES: Codec[Keyframe | Snapshot] = Codec(Keyframe | Snapshot)
-_TAIL = re.compile(rb',"line":(\d{1,9})(?:,"part":(\d{1,6}),"parts_count":(\d{1,6}))?\}$')
-_TIME = re.compile(
+_KEYFRAME_CODEC: Codec[Keyframe | Snapshot] = Codec(Keyframe | Snapshot)
+_NUMBER_PATTERN = re.compile(
+    rb',"line":(\d{1,9})(?:,"part":(\d{1,6}),"parts_count":(\d{1,6}))?\}$'
+)
+_TIME_PATTERN = re.compile(
     rb'\{"kind":"([a-z_]{1,40})",(?:"taken_mono_us":(-?\d{1,19}),)?"(?:taken_)?at_us":(-?\d{1,19})'
 )
-_COMPLETE = (
+_COMPLETE_TEXT = (
     b'"streams_complete":true,"consumers_complete":true,"swept_streams":[],'
     b'"unreachable_streams":[],"unreachable_consumers":[]'
 )  # fmt: skip
 
-_COLUMNS: dict[type, tuple[str, ...]] = {
+_COLUMN_NAMES: dict[type, tuple[str, ...]] = {
     table: tuple(column.name for column in fields(table))
     for table in (StreamColumns, ConsumerColumns, ConsumersAsDifferences)
 }
-Poll = Snapshot | SnapshotAsDifferences
-C = TypeVar("C", bound=StreamColumns | ConsumerColumns | ConsumersAsDifferences)
+WrittenPoll = Snapshot | SnapshotAsDifferences
+ColumnsT = TypeVar("ColumnsT", bound=StreamColumns | ConsumerColumns | ConsumersAsDifferences)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """One line of a file: an entry, or one part of an entry."""
+class EntryPart:
+    """A line of a segment: an entry, or a part of an entry."""
 
-    line_count: int
-    """The number of its entry in the segment, from 0."""
-    part_count: int
+    line_number: int
+    """The number of the entry in the segment, from 0."""
+    part_number: int
     parts_count: int
-    numbered: bytes
-    """The line as it is in the file, with its number, without its newline."""
-    tail_bytes: int
-    """Length of the number and part at the end of the line."""
+    numbered_line: bytes
+    """The line in the file, with its number, without its line feed."""
+    number_bytes: int
+    """Length of the text at the end of the line: the numbers of entry and part, and `}`."""
 
     @property
     def line(self) -> bytes:
-        """Return the record's own line, without number and part."""
-        return self.numbered[: len(self.numbered) - self.tail_bytes] + b"}\n"
+        """Return the line of the record, without the numbers of entry and part."""
+        return self.numbered_line[: len(self.numbered_line) - self.number_bytes] + b"}\n"
 
     @property
     def is_numbered(self) -> bool:
         """Return whether the line contains its number: a truncated line has none."""
-        return self.tail_bytes > 1
+        return self.number_bytes > 1
 
     @property
     def order(self) -> tuple[int, bool, int]:
-        """Return the key that sorts pieces into the order of time."""
-        return (self.line_count, self.is_numbered, self.part_count)
+        """Return the key that sorts parts into the order of time."""
+        return (self.line_number, self.is_numbered, self.part_number)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record in a segment: its line, and the values that need no decoding."""
+    """A record in a segment: its lines, and its kind and times, which are read without
+    decoding.
+    """
 
     kind: str
     at_us: int
     mono_us: int | None
     """The steady clock of a poll; None for other records."""
-    pieces: tuple[Piece, ...]
-    """All of its parts, in order."""
+    parts: tuple[EntryPart, ...]
+    """All parts of the entry, in order."""
 
     @property
-    def line_count(self) -> int:
-        """Return its number in the segment."""
-        return self.pieces[0].line_count
+    def line_number(self) -> int:
+        """Return the number of the entry in the segment, from 0."""
+        return self.parts[0].line_number
 
     @property
     def line(self) -> bytes:
-        """Return the record's own line, as `natstui.lines` writes it; raises BadLine for damaged
-        parts.
+        """Return the line of the record, as `natstui.lines` writes it; raises BadLine if its parts
+        do not match.
         """
-        if len(self.pieces) == 1:
-            return self.pieces[0].line
-        return _joined([piece.line for piece in self.pieces])
+        if len(self.parts) == 1:
+            return self.parts[0].line
+        return _join_lines([part.line for part in self.parts])
 
     @property
     def is_poll(self) -> bool:
-        """Return whether it is a snapshot."""
+        """Return whether the record is a poll (a snapshot)."""
         return self.mono_us is not None
 
     @property
     def complete(self) -> bool:
-        """Return whether a poll has every row, so that no older row is still valid."""
-        return _COMPLETE in self.pieces[0].numbered
+        """Return whether the record is a poll with every row, so that no older row is still
+        valid.
+        """
+        return _COMPLETE_TEXT in self.parts[0].numbered_line
 
     def record(self) -> Record:
-        """Decode the record; raises BadLine when the line is damaged."""
+        """Return the decoded record; raises BadLine if the line is damaged."""
         return decode_record(self.line)
 
 
 def encode_keyframe(keyframe: Keyframe) -> bytes:
-    """Return the first line of a segment."""
-    return _numbered(_KEYFRAMES.encode(keyframe), 0)
+    """Return the line of a keyframe, which is the first line of a segment."""
+    return _add_number(_KEYFRAME_CODEC.encode(keyframe), 0)
 
 
 def decode_keyframe(line: bytes) -> Keyframe:
-    """Return the keyframe in a line; raise BadLine for anything else."""
-    value = _KEYFRAMES.decode(line)
-    if not isinstance(value, Keyframe):
+    """Return the keyframe in a line; raises BadLine for any other line."""
+    keyframe = _KEYFRAME_CODEC.decode(line)
+    if not isinstance(keyframe, Keyframe):
         raise BadLine("a segment does not begin with a keyframe")
-    if value.snapshot is not None:
-        value = replace(value, snapshot=with_later_columns(value.snapshot))
-        check_sound(value.snapshot, "keyframe")
-    if value.evidence is not None:
-        check_sound(value.evidence, "keyframe")
-    return value
+    if keyframe.snapshot is not None:
+        keyframe = replace(keyframe, snapshot=with_added_columns(keyframe.snapshot))
+        check_decoded(keyframe.snapshot, "keyframe")
+    if keyframe.evidence is not None:
+        check_decoded(keyframe.evidence, "keyframe")
+    return keyframe
 
 
-def _numbered(line: bytes, line_count: int, part: tuple[int, int] | None = None) -> bytes:
-    tail = b',"line":%d' % line_count
+def _add_number(line: bytes, line_number: int, part: tuple[int, int] | None = None) -> bytes:
+    number_text = b',"line":%d' % line_number
     if part:
-        tail += b',"part":%d,"parts_count":%d' % part
-    return line[:-2] + tail + b"}\n"
+        number_text += b',"part":%d,"parts_count":%d' % part
+    return line[:-2] + number_text + b"}\n"
 
 
-class Splitter:
-    """Writes the records of one segment as lines; the size of parts stays the same within it."""
+class RecordSplitter:
+    """Encodes the records of a segment as lines; the rows per part stay the same within it."""
 
     def __init__(self) -> None:
-        self._rows: tuple[int, int] | None = None
+        self._rows_per_part: tuple[int, int] | None = None
 
-    def lines(self, record: Record, line_count: int) -> list[bytes]:
-        """Return one line, or one per part of a large poll."""
+    def lines(self, record: Record, line_number: int) -> list[bytes]:
+        """Return the line of a record, or a line per part of a large poll; `line_number` is the
+        number of the record in the segment.
+        """
         if not isinstance(record, Snapshot):
-            return [_numbered(encode_record(record), line_count)]
+            return [_add_number(encode_record(record), line_number)]
         poll = as_differences(record)
-        if self._rows is None:
+        if self._rows_per_part is None:
             line = encode_record(poll)
             if len(line) <= PART_BYTES:
-                return [_numbered(line, line_count)]
-            self._rows = _rows_per_part(poll, len(line))
-        parts = _split(poll, *self._rows)
+                return [_add_number(line, line_number)]
+            self._rows_per_part = _count_rows_per_part(poll, len(line))
+        parts = _split_poll(poll, *self._rows_per_part)
         total_count = len(parts)
         return [
-            _numbered(encode_record(part), line_count, (number, total_count))
+            _add_number(encode_record(part), line_number, (number, total_count))
             for number, part in enumerate(parts)
         ]
 
 
-def _rows_per_part(snapshot: Poll, size_bytes: int) -> tuple[int, int]:
-    """Return how many streams and consumers fit into one part."""
+def _count_rows_per_part(snapshot: WrittenPoll, size_bytes: int) -> tuple[int, int]:
+    """Return how many streams and how many consumers fit into a part."""
     parts_count = -(-size_bytes // PART_BYTES)
     streams_count = -(-len(snapshot.streams.name) // parts_count)
     consumers_count = -(-len(snapshot.consumers.name) // parts_count)
-    return max(_LEAST_ROWS, streams_count), max(_LEAST_ROWS, consumers_count)
+    return max(_MIN_ROWS, streams_count), max(_MIN_ROWS, consumers_count)
 
 
-def _rows(columns: C, start: int, stop: int) -> C:
-    names = _COLUMNS[type(columns)]
+def _slice_rows(columns: ColumnsT, start: int, stop: int) -> ColumnsT:
+    names = _COLUMN_NAMES[type(columns)]
     return type(columns)(*[getattr(columns, name)[start:stop] for name in names])
 
 
-def _split(snapshot: Poll, stream_rows: int, consumer_rows: int) -> list[Poll]:
-    """Split a poll into parts; fields that are no rows are in the first."""
+def _split_poll(snapshot: WrittenPoll, stream_rows: int, consumer_rows: int) -> list[WrittenPoll]:
+    """Split a poll into parts; the first part has the fields that are not rows."""
     parts_count = max(
         1,
         -(-len(snapshot.streams.name) // stream_rows),
         -(-len(snapshot.consumers.name) // consumer_rows),
     )
-    row_free = replace(
+    without_rows = replace(
         snapshot,
         swept_streams=(),
         unreachable_streams=(),
@@ -207,9 +215,11 @@ def _split(snapshot: Poll, stream_rows: int, consumer_rows: int) -> list[Poll]:
     )
     return [
         replace(
-            row_free if number else snapshot,
-            streams=_rows(snapshot.streams, number * stream_rows, (number + 1) * stream_rows),
-            consumers=_rows(  # type: ignore[arg-type]
+            without_rows if number else snapshot,
+            streams=_slice_rows(
+                snapshot.streams, number * stream_rows, (number + 1) * stream_rows
+            ),
+            consumers=_slice_rows(  # type: ignore[arg-type]
                 snapshot.consumers, number * consumer_rows, (number + 1) * consumer_rows
             ),
         )
@@ -217,49 +227,56 @@ def _split(snapshot: Poll, stream_rows: int, consumer_rows: int) -> list[Poll]:
     ]
 
 
-def piece_of(line: bytes, otherwise_count: int) -> Piece:
-    """Return the piece of a line without its newline; `otherwise_count` when it has no number."""
-    tail = _TAIL.search(line, max(0, len(line) - 60))
-    if tail is None:
-        return Piece(otherwise_count, 0, 1, line, 1)
-    tail_bytes = len(line) - tail.start()
-    if tail[2] is None:
-        return Piece(int(tail[1]), 0, 1, line, tail_bytes)
-    return Piece(int(tail[1]), int(tail[2]), int(tail[3]), line, tail_bytes)
+def parse_part(line: bytes, default_number: int) -> EntryPart:
+    """Return the part in a line without its line feed.
 
-
-def entry_of(pieces: Sequence[Piece]) -> Entry | None:
-    """Return the entry of all its parts, in order; None when a part is missing.
-
-    Raises BadLine when it is no record.
+    `default_number` is the number of the entry if the line contains none.
     """
-    first = pieces[0]
-    if [piece.part_count for piece in pieces] != list(range(first.parts_count)):
+    match = _NUMBER_PATTERN.search(line, max(0, len(line) - 60))
+    if match is None:
+        return EntryPart(default_number, 0, 1, line, 1)
+    number_bytes = len(line) - match.start()
+    if match[2] is None:
+        return EntryPart(int(match[1]), 0, 1, line, number_bytes)
+    return EntryPart(int(match[1]), int(match[2]), int(match[3]), line, number_bytes)
+
+
+def join_parts(parts: Sequence[EntryPart]) -> Entry | None:
+    """Return the entry that consists of `parts`, which are in order; None if a part is missing.
+
+    Raises BadLine if the first line is not a record.
+    """
+    first = parts[0]
+    if [part.part_number for part in parts] != list(range(first.parts_count)):
         return None
-    head = _TIME.match(first.numbered)
-    if head is None:
-        raise BadLine(f"a line is not a record: {first.numbered[:60]!r}")
-    mono_us = None if head[2] is None else int(head[2])
-    return Entry(head[1].decode(), int(head[3]), mono_us, tuple(pieces))
+    match = _TIME_PATTERN.match(first.numbered_line)
+    if match is None:
+        raise BadLine(f"a line is not a record: {first.numbered_line[:60]!r}")
+    mono_us = None if match[2] is None else int(match[2])
+    return Entry(match[1].decode(), int(match[3]), mono_us, tuple(parts))
 
 
-_WHOLE = decoder_of(dict[str, msgspec.Raw])
+_OBJECT_DECODER = decoder_of(dict[str, msgspec.Raw])
 
 
-def _joined(lines: list[bytes]) -> bytes:
-    """Join the columns of parts as text, without decoding the values."""
+def _join_lines(lines: list[bytes]) -> bytes:
+    """Join the parts of a poll column by column as text, without decoding the values; raises
+    BadLine.
+    """
     try:
-        parts = [_WHOLE.decode(line) for line in lines]
+        parts = [_OBJECT_DECODER.decode(line) for line in lines]
         joined_part = dict(parts[0])
         for table in ("streams", "consumers"):
-            tables = [_WHOLE.decode(part[table]) for part in parts]
-            joined_part[table] = _joined_columns(tables)
+            tables = [_OBJECT_DECODER.decode(part[table]) for part in parts]
+            joined_part[table] = _join_columns(tables)
         return msgspec.json.encode(joined_part) + b"\n"
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, RecursionError) as error:
-        raise BadLine(f"the parts of a poll do not match each other: {reason(error)}") from error
+        raise BadLine(
+            f"the parts of a poll do not match each other: {describe_parse_error(error)}"
+        ) from error
 
 
-def _joined_columns(tables: list[dict[str, msgspec.Raw]]) -> msgspec.Raw:
+def _join_columns(tables: list[dict[str, msgspec.Raw]]) -> msgspec.Raw:
     columns = []
     for name in tables[0]:
         values = (bytes(table[name]).strip()[1:-1] for table in tables)

@@ -1,7 +1,7 @@
-"""index.jsonl: one line per sealed segment, so that a seek opens only what it needs.
+"""index.jsonl: a line per sealed segment, so that a seek opens only the segments it needs.
 
-The index may be deleted: whatever it lacks is found by reading the segment. A line that does not
-fit the size of its segment is ignored.
+The index may be deleted: a missing line is replaced by reading the segment. A line that does not
+match the size of its segment is ignored.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import BinaryIO
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.files import open_log, open_plain
+from natstui.files import open_log, open_regular_file
 from natstui.model.records.recording import Mark
 from natstui.session.files.folder import INDEX
-from natstui.session.files.layout import MEMBERS_COUNTS
+from natstui.session.files.layout import VALID_MEMBERS_COUNTS
 
-MOST_MARKS = 500
+MAX_MARKS = 500
 """Limit of marks that are kept of one segment; more are only counted."""
-_MOST_LINE_BYTES = 4 << 20
+_MAX_LINE_BYTES = 4 << 20
 """Limit of an index line: natstui writes no longer one, and a longer one would fill the memory."""
 
 
@@ -55,21 +55,21 @@ _DECODER = decoder_of(SegmentIndex)
 
 
 def append_index(folder: Path, index: SegmentIndex) -> None:
-    """Add the line of a segment; raises OSError."""
+    """Append the index of a segment to index.jsonl; raises OSError."""
     with open(open_log(folder / INDEX), "ab") as file:
         file.write(msgspec.json.encode(index) + b"\n")
 
 
 def read_index(folder: Path) -> dict[int, SegmentIndex]:
-    """Return the index by segment; empty when it is missing or damaged."""
+    """Return segment number → index; empty if index.jsonl is missing or cannot be read."""
     path = folder / INDEX
     indexes: dict[int, SegmentIndex] = {}
     try:
         if not path.is_file():
             return {}
-        with open_plain(path) as file:
-            for line in _lines(file):
-                index = _decoded(line)
+        with open_regular_file(path) as file:
+            for line in _read_lines(file):
+                index = _decode_index(line)
                 if index is not None:
                     indexes[index.number] = index
     except OSError:
@@ -77,40 +77,38 @@ def read_index(folder: Path) -> dict[int, SegmentIndex]:
     return indexes
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of an index without reading all of it; one above the length limit is left
-    out.
-    """
-    inside_long = False
-    while line := file.readline(_MOST_LINE_BYTES):
-        is_complete = line.endswith(b"\n") or len(line) < _MOST_LINE_BYTES
-        if is_complete and not inside_long:
+def _read_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of an index one by one; a line above the length limit is left out."""
+    is_inside_long_line = False
+    while line := file.readline(_MAX_LINE_BYTES):
+        is_complete = line.endswith(b"\n") or len(line) < _MAX_LINE_BYTES
+        if is_complete and not is_inside_long_line:
             yield line
-        inside_long = not is_complete
+        is_inside_long_line = not is_complete
 
 
-def _decoded(line: bytes) -> SegmentIndex | None:
+def _decode_index(line: bytes) -> SegmentIndex | None:
     try:
         index = _DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return index if _plausible(index) else None
+    return index if _is_plausible(index) else None
 
 
-def _plausible(index: SegmentIndex) -> bool:
-    """Return whether the members follow each other and fill the file."""
+def _is_plausible(index: SegmentIndex) -> bool:
+    """Return whether the members are contiguous, from the start to the end of the file."""
     end = 0
     for offset, length in index.members:
         if offset != end or length < 0:
             return False
         end += length
-    return len(index.members) in (0, *MEMBERS_COUNTS) and (
+    return len(index.members) in (0, *VALID_MEMBERS_COUNTS) and (
         not index.members or end == index.size_bytes
     )
 
 
-def fits(index: SegmentIndex | None, path: Path) -> bool:
-    """Return whether an index was made from the file as it is."""
+def is_index_of(index: SegmentIndex | None, path: Path) -> bool:
+    """Return whether an index has the size of the file at `path`, so that it describes it."""
     try:
         return (
             index is not None

@@ -12,24 +12,24 @@ import msgspec
 from natstui import __version__
 from natstui.decoding import decoder_of
 from natstui.errors import SessionError
-from natstui.files import open_plain, write_complete
+from natstui.files import open_regular_file, write_complete
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import EngineStarted, Record
-from natstui.parsing import reason
-from natstui.session.files.folder import INFO, reading
+from natstui.parsing import describe_parse_error
+from natstui.session.files.folder import INFO, translate_read_errors
 from natstui.units import bytes_text, is_possible_time
 
-_MOST_BYTES = 1 << 20
-_MOST_GIVEN_BYTES = _MOST_BYTES // 2
-"""Limit of what people give a recording: the rest of its description has room beside it."""
-NOT_AS_WRITTEN = "is damaged, or was changed by something else than natstui"
-_USERINFO = re.compile(r"//[^/@\s]*@")
+_MAX_BYTES = 1 << 20
+_MAX_USER_EDITED_BYTES = _MAX_BYTES // 2
+"""Limit of session.json with the name and notes of a user; natstui adds the rest later."""
+CHANGED_INFO_TEXT = "is damaged, or was changed by something else than natstui"
+_USERINFO_PATTERN = re.compile(r"//[^/@\s]*@")
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedSegments:
-    """Segments that were deleted to keep within a limit, the oldest first."""
+    """The segments that were deleted to keep within a limit, the oldest first."""
 
     segments_count: int
     until_at_us: int
@@ -44,7 +44,7 @@ class SessionInfo:
     schema_version: int
     natstui_version: str
     name: str
-    """Name that a person gave; empty when none was given."""
+    """Name that the user chose; empty without one."""
     started_at_us: int
     ended_at_us: int | None = None
     """None during the recording, and after a killed recorder until the next start."""
@@ -78,34 +78,34 @@ class SessionInfo:
 
 
 def _checksum(content: bytes) -> str:
-    """Return the checksum of an info in JSON, including fields of other versions of natstui."""
+    """Return the checksum of session.json; fields of other versions of natstui are included."""
     fields = decoder_of(dict[str, object]).decode(content)
     fields.pop("checksum", None)
     return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()
 
 
 def info_json(info: SessionInfo) -> bytes:
-    """Return the content of session.json, indented for people."""
+    """Return the content of session.json, indented, with its checksum."""
     with_checksum = replace(info, checksum=_checksum(msgspec.json.encode(info)))
     return msgspec.json.format(msgspec.json.encode(with_checksum), indent=2) + b"\n"
 
 
-def _is_as_written(content: bytes, info: SessionInfo) -> bool:
-    """Return whether an info in JSON has its original checksum, or none."""
+def _has_valid_checksum(content: bytes, info: SessionInfo) -> bool:
+    """Return whether the content of session.json has the right checksum, or none."""
     return not info.checksum or _checksum(content) == info.checksum
 
 
-def new_info(name: str, at_us: int) -> SessionInfo:
-    """Return the info of a session that starts now."""
+def create_info(name: str, at_us: int) -> SessionInfo:
+    """Return the info of a recording that starts at `at_us`."""
     return SessionInfo(SCHEMA_VERSION, __version__, name, at_us)
 
 
 def without_userinfo(url: str) -> str:
     """Return an address without user, password or token."""
-    return _USERINFO.sub("//", url)
+    return _USERINFO_PATTERN.sub("//", url)
 
 
-def info_after(info: SessionInfo, record: Record) -> SessionInfo:
+def updated_info(info: SessionInfo, record: Record) -> SessionInfo:
     """Return the info updated by a record about the server; unchanged by any other record."""
     if isinstance(record, EngineStarted):
         target = without_userinfo(record.target)
@@ -127,21 +127,23 @@ def write_info(folder: Path, info: SessionInfo) -> None:
     write_complete(folder / INFO, info_json(info))
 
 
-def write_given_info(folder: Path, info: SessionInfo) -> None:
-    """Write session.json with another name or note; raises OSError, and SessionError where it
-    could not be read any more.
+def write_user_edited_info(folder: Path, info: SessionInfo) -> None:
+    """Write session.json with a name or note of the user; raises OSError, and SessionError if it
+    would be too large.
     """
     size_bytes = len(info_json(info))
-    if size_bytes > _MOST_GIVEN_BYTES:
+    if size_bytes > _MAX_USER_EDITED_BYTES:
         raise SessionError(
             f"the name and notes of {folder} would be too long: {bytes_text(size_bytes)} with "
-            f"what is known of it, at most {bytes_text(_MOST_GIVEN_BYTES)}"
+            f"what is known of it, at most {bytes_text(_MAX_USER_EDITED_BYTES)}"
         )
     write_info(folder, info)
 
 
 def parse_info(content: bytes, file_name: str) -> SessionInfo:
-    """Parse session.json; raises SessionError with `file_name` when it is not valid."""
+    """Return the info in the content of session.json; raises SessionError with `file_name` if it
+    is not valid.
+    """
     try:
         version = decoder_of(dict[str, object]).decode(content).get("schema_version")
         if not isinstance(version, int) or version < 1:
@@ -153,7 +155,7 @@ def parse_info(content: bytes, file_name: str) -> SessionInfo:
             )
         info = decoder_of(SessionInfo).decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise SessionError(f"{file_name} is damaged: {reason(error)}") from error
+        raise SessionError(f"{file_name} is damaged: {describe_parse_error(error)}") from error
     times_us = {
         "start": info.started_at_us,
         "end": info.ended_at_us,
@@ -166,34 +168,36 @@ def parse_info(content: bytes, file_name: str) -> SessionInfo:
 
 
 def read_info(folder: Path) -> SessionInfo:
-    """Return the info of a session; raises SessionError when it is no session."""
-    return parse_info(_info_content(folder), str(folder / INFO))
+    """Return the info of a recording; raises SessionError if the folder has none, or it is
+    damaged.
+    """
+    return parse_info(_read_info_content(folder), str(folder / INFO))
 
 
 def read_checked_info(folder: Path) -> tuple[SessionInfo, bool]:
-    """Return the info of a session, and whether its checksum is right; raises SessionError."""
-    content = _info_content(folder)
+    """Return the info of a recording, and whether its checksum is right; raises SessionError."""
+    content = _read_info_content(folder)
     info = parse_info(content, str(folder / INFO))
-    return info, _is_as_written(content, info)
+    return info, _has_valid_checksum(content, info)
 
 
 def read_info_to_change(folder: Path) -> SessionInfo:
-    """Return the info of a session for an update; raises SessionError for a damaged one.
+    """Return the info of a recording for an update; raises SessionError if its checksum is wrong.
 
-    Its checksum would be right afterwards, and the damage could not be noticed any more.
+    An update writes a right checksum, and the damage could not be detected any more.
     """
-    info, as_written = read_checked_info(folder)
-    if not as_written:
-        raise SessionError(f"{folder / INFO} {NOT_AS_WRITTEN}; it is not changed")
+    info, is_unchanged = read_checked_info(folder)
+    if not is_unchanged:
+        raise SessionError(f"{folder / INFO} {CHANGED_INFO_TEXT}; it is not changed")
     return info
 
 
-def _info_content(folder: Path) -> bytes:
+def _read_info_content(folder: Path) -> bytes:
     path = folder / INFO
     if not path.is_file():
         raise SessionError(f"{folder} is not a session: it has no {INFO}")
-    with reading(str(path)), open_plain(path) as file:
-        content = file.read(_MOST_BYTES + 1)
-    if len(content) > _MOST_BYTES:
+    with translate_read_errors(str(path)), open_regular_file(path) as file:
+        content = file.read(_MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
         raise SessionError(f"{path} is too large for a session")
     return content

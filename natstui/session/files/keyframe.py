@@ -7,7 +7,7 @@ from typing import get_args
 
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.bench.view import BenchmarkSoFar, so_far
-from natstui.model.findings.recorded import findings_so_far
+from natstui.model.findings.recorded import make_keyframe_findings
 from natstui.model.live.evidence import evidence_so_far
 from natstui.model.live.history import History
 from natstui.model.live.snapshot import Offline, Snapshot, Unlisted
@@ -27,7 +27,7 @@ from natstui.model.records.record import (
 )
 from natstui.model.servers.watch import ServersRead, ServersSoFar
 
-_KNOWLEDGE = (
+_STATE_RECORDS = (
     EngineStarted,
     LinkChanged,
     Permitted,
@@ -53,8 +53,8 @@ _NO_HISTORY = History(())
 
 @dataclass(frozen=True, slots=True)
 class Keyframe:
-    """The complete state when a segment began; it repeats earlier records, so an analysis skips
-    it.
+    """The complete state at the start of a segment; it repeats earlier records, so an analysis
+    ignores it.
     """
 
     at_us: int
@@ -76,7 +76,9 @@ class Keyframe:
     """The servers; null where no source reported them."""
 
     def facts(self) -> list[Record]:
-        """Return the records that build the state, except polls, servers and findings."""
+        """Return the records that build the state, without benchmark, poll, servers and
+        findings.
+        """
         records = (self.started, self.link, self.permitted)
         facts: list[Record] = [record for record in records if record is not None]
         if self.configured.streams or self.configured.consumers:
@@ -92,15 +94,17 @@ class Keyframe:
         return self.facts() + [record for record in tables if record is not None]
 
 
-class KeyframeMaker:
-    """A sink that can make the keyframe of any moment."""
+class KeyframeBuilder:
+    """A sink that can return the keyframe of the current state."""
 
     def __init__(self) -> None:
         self._state = State(stream_history=_NO_HISTORY, consumer_history=_NO_HISTORY)
 
     def add(self, record: Record) -> None:
-        """Add a record to the state; costs no more than comparing the names of its rows."""
-        if not isinstance(record, _KNOWLEDGE):
+        """Update the state with a record; this costs no more than comparing the names of its
+        rows.
+        """
+        if not isinstance(record, _STATE_RECORDS):
             return
         state = self._state.after(record)
         self._state = replace(
@@ -113,13 +117,15 @@ class KeyframeMaker:
         )
 
     def keyframe(self, at_us: int, *, first: bool = True) -> Keyframe:
-        """Return the current state; a benchmark that is over only if it is the `first`.
+        """Return the keyframe of the current state; only the `first` one has a benchmark that is
+        over.
 
-        Later ones need not repeat it: a reader finds it where it ended.
+        Later keyframes need not repeat that benchmark, because a reader finds it in the segment
+        where it ended.
         """
         state = self._state
         benchmark = state.benchmark
-        running = benchmark is not None and benchmark.finished is None
+        is_running = benchmark is not None and benchmark.finished is None
         streams = tuple(state.stream_configurations.values())
         consumers = tuple(state.consumer_configurations.values())
         return Keyframe(
@@ -130,22 +136,22 @@ class KeyframeMaker:
             permitted=state.permitted,
             configured=Configured(at_us, streams, consumers),
             unavailable=tuple(state.unavailable.values()),
-            snapshot=_whole(state),
-            benchmark=so_far(benchmark, at_us) if benchmark and (first or running) else None,
+            snapshot=_complete_snapshot(state),
+            benchmark=so_far(benchmark, at_us) if benchmark and (first or is_running) else None,
             evidence=evidence_so_far(state.evidence, at_us),
-            findings=findings_so_far(state.findings, at_us),
+            findings=make_keyframe_findings(state.findings, at_us),
             servers=state.servers.so_far(at_us),
         )
 
 
-def _whole(state: State) -> Snapshot | None:
-    """Return the newest values of every row as one poll; None before the first."""
+def _complete_snapshot(state: State) -> Snapshot | None:
+    """Return the newest values of every row as one poll; None before the first poll."""
     if not state.costs:
         return None
-    last = state.costs[-1]
+    last_poll = state.costs[-1]
     return Snapshot(
-        taken_mono_us=last.mono_us,
-        taken_at_us=last.at_us,
+        taken_mono_us=last_poll.mono_us,
+        taken_at_us=last_poll.at_us,
         streams=state.streams.columns,
         consumers=state.consumers.columns,
         streams_complete=True,
@@ -154,7 +160,7 @@ def _whole(state: State) -> Snapshot | None:
         unreachable_streams=tuple(sorted(state.unreachable_streams)),
         unreachable_consumers=tuple(sorted(state.unreachable_consumers)),
         account=state.account,
-        cost=last.cost,
+        cost=last_poll.cost,
         offline=tuple(Offline(*name, reason) for name, reason in sorted(state.offline.items())),
         unlisted=tuple(Unlisted(*unlisted) for unlisted in sorted(state.unlisted_count.items())),
     )

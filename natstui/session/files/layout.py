@@ -1,10 +1,11 @@
-"""How a sealed segment is laid out, and which polls it puts first.
+"""The layout of a sealed segment, and the order of its polls.
 
 A sealed segment is seven gzip members, one after the other, which `zcat` and Spark read as one
 file: the keyframe, the events, the frequent records, then the polls in three groups, and at last
-the servers and connections. A seek an hour back needs one poll in 24 s, so those come first; then
-those for a quarter of an hour. Of servers and connections it needs the newest only: older
-segments are read without them. Segments of before had none of them, and six members.
+the servers and connections. A seek to an hour of history needs one poll in 24 s, so the first
+group has those; the second has the polls for a quarter of an hour. Of servers and connections a
+seek needs the newest only: it does not read them in older segments. Segments of older versions
+have six members, without the last one.
 """
 
 from __future__ import annotations
@@ -16,75 +17,94 @@ from natstui.model.live.history import (
     STREAM_COLUMNS,
     WINDOWS_S,
     begins_period,
-    samples_kept_count,
+    max_samples_count,
 )
 
-KEYFRAME, EVENTS, FLOW, HOUR, QUARTER, REST, SYSTEM = range(7)
+KEYFRAME_MEMBER = 0
+EVENTS_MEMBER = 1
+FREQUENT_MEMBER = 2
+HOUR_POLLS_MEMBER = 3
+QUARTER_POLLS_MEMBER = 4
+OTHER_POLLS_MEMBER = 5
+SYSTEM_MEMBER = 6
+"""Numbers of the gzip members of a sealed segment."""
 MEMBERS_COUNT = 7
-MEMBERS_COUNTS = (SYSTEM, MEMBERS_COUNT)
-"""Members that a sealed segment may have."""
-FLOW_KINDS = frozenset({"ack_sample", "acks_counted", "benchmark_report", "benchmark_progress"})
-"""Kinds of records that come many times a second."""
+VALID_MEMBERS_COUNTS = (SYSTEM_MEMBER, MEMBERS_COUNT)
+"""Possible numbers of members of a sealed segment."""
+FREQUENT_KINDS = frozenset(
+    {"ack_sample", "acks_counted", "benchmark_report", "benchmark_progress"}
+)
+"""Kinds of records that are recorded many times a second."""
 SYSTEM_KINDS = frozenset({"servers_read", "connections_read"})
 """Kinds of which each record replaces the previous one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Poll:
-    """The fields of a recorded poll that its layout depends on."""
+class PollLayout:
+    """The fields of a recorded poll that the layout of its segment depends on."""
 
-    line_count: int
+    line_number: int
     mono_us: int
     complete: bool
     streams_count: int
     consumers_count: int
 
 
-class _Grid:
-    """Decides which polls the history of one window keeps, as `natstui.model.live.history`
-    does.
-    """
+class _PollGrid:
+    """Decides which polls the history of a window keeps, as `natstui.model.live.history` does."""
 
     def __init__(self, window_s: int) -> None:
         self._window_s = window_s
-        self._taken_us: list[int | None] = [None, None]
+        self._kept_us: list[int | None] = [None, None]
 
-    def takes(self, poll: Poll) -> bool:
-        cells = (
+    def keeps(self, poll: PollLayout) -> bool:
+        cells_counts = (
             poll.streams_count * len(STREAM_COLUMNS),
             poll.consumers_count * len(CONSUMER_COLUMNS),
         )
-        is_taken = False
-        for table, cells_count in enumerate(cells):
-            last_us, kept_count = self._taken_us[table], samples_kept_count(cells_count)
+        is_kept = False
+        for table, cells_count in enumerate(cells_counts):
+            last_us, kept_count = self._kept_us[table], max_samples_count(cells_count)
             if last_us is None or begins_period(last_us, poll.mono_us, self._window_s, kept_count):
-                self._taken_us[table] = poll.mono_us
-                is_taken = True
-        return is_taken
+                self._kept_us[table] = poll.mono_us
+                is_kept = True
+        return is_kept
 
 
-def groups(polls: list[Poll]) -> dict[int, int]:
-    """Return line → HOUR, QUARTER or REST for the polls of one segment, in their order.
+def group_polls(polls: list[PollLayout]) -> dict[int, int]:
+    """Return line number → gzip member for the polls of a segment, which are in order.
 
-    After an incomplete poll, older rows are still valid. It, and the one before it, go into the
-    first group: a reader that skips polls must not skip those.
+    After an incomplete poll, older rows are still valid. So an incomplete poll and the poll before
+    it are in HOUR_POLLS_MEMBER: a reader that skips polls must not skip those.
     """
-    hour, quarter = _Grid(WINDOWS_S[-1]), _Grid(WINDOWS_S[-2])
-    group_of: dict[int, int] = {}
-    before: Poll | None = None
+    hour, quarter = _PollGrid(WINDOWS_S[-1]), _PollGrid(WINDOWS_S[-2])
+    group_by_line: dict[int, int] = {}
+    previous: PollLayout | None = None
     for poll in polls:
-        by_hour, by_quarter = hour.takes(poll), quarter.takes(poll)
-        group_of[poll.line_count] = HOUR if by_hour else QUARTER if by_quarter else REST
+        is_hour, is_quarter = hour.keeps(poll), quarter.keeps(poll)
+        group_by_line[poll.line_number] = (
+            HOUR_POLLS_MEMBER
+            if is_hour
+            else QUARTER_POLLS_MEMBER
+            if is_quarter
+            else OTHER_POLLS_MEMBER
+        )
         if not poll.complete:
-            group_of[poll.line_count] = HOUR
-            if before is not None:
-                group_of[before.line_count] = HOUR
-        before = poll
-    return group_of
+            group_by_line[poll.line_number] = HOUR_POLLS_MEMBER
+            if previous is not None:
+                group_by_line[previous.line_number] = HOUR_POLLS_MEMBER
+        previous = poll
+    return group_by_line
 
 
-def needed(polls: list[Poll], group_of: dict[int, int]) -> set[int]:
-    """Return the lines of polls that a history of five minutes needs."""
-    grid = _Grid(WINDOWS_S[1])
-    lines = {poll.line_count for poll in polls if grid.takes(poll)}
-    return lines | {line for line, group in group_of.items() if group != REST}
+def find_needed_polls(polls: list[PollLayout], group_by_line: dict[int, int]) -> set[int]:
+    """Return the line numbers of the polls that a history of five minutes needs.
+
+    These are every poll outside OTHER_POLLS_MEMBER, and the polls on the grid of five minutes.
+    `group_by_line` is the result of `group_polls`.
+    """
+    grid = _PollGrid(WINDOWS_S[1])
+    needed_lines = {poll.line_number for poll in polls if grid.keeps(poll)}
+    return needed_lines | {
+        line for line, group in group_by_line.items() if group != OTHER_POLLS_MEMBER
+    }

@@ -1,4 +1,4 @@
-"""Which records get a mark on the timeline, and the text of the mark."""
+"""The marks on the timeline: which records have one, and its text."""
 
 from __future__ import annotations
 
@@ -25,92 +25,106 @@ from natstui.model.records.recording import ClockStepped, Gap, Mark
 from natstui.session.files.keyframe import Keyframe
 from natstui.units import duration_text
 
-_TEXT_CHARACTERS = 200
+_MAX_TEXT_CHARACTERS = 200
 
 
-class Marker:
-    """Finds the marks in the records of one segment, in their order."""
+class MarkBuilder:
+    """Creates the marks of the records of a segment; the records must be in order."""
 
     def __init__(self, keyframe: Keyframe | None) -> None:
         self._streams: dict[str, StreamConfiguration] = {}
         self._consumers: dict[tuple[str, str], ConsumerConfiguration] = {}
         self._unavailable: dict[str, str] = {}
         if keyframe is not None:
-            self._changed_configurations(keyframe.configured)
+            self._update_configurations(keyframe.configured)
             self._unavailable = {failure.what: failure.reason for failure in keyframe.unavailable}
 
-    def mark(self, record: Record) -> Mark | None:
-        """Return the mark of a record; None when it has none."""
+    def mark_of(self, record: Record) -> Mark | None:
+        """Return the mark of a record; None if it has none."""
         match record:
             case Advisory():
-                return _mark(record.at_us, "advisory", record.text)
+                return _create_mark(record.at_us, "advisory", record.text)
             case Noted():
-                return _mark(record.at_us, "note", record.text)
+                return _create_mark(record.at_us, "note", record.text)
             case LinkChanged():
-                return _mark(record.at_us, "link", record.reason or record.state)
+                return _create_mark(record.at_us, "link", record.reason or record.state)
             case Outcome():
-                return _mark(record.at_us, "action", f"{record.status}: {record.text}")
+                return _create_mark(record.at_us, "action", f"{record.status}: {record.text}")
             case Configured():
-                changed = self._changed_configurations(record)
-                return _mark(record.at_us, "configuration", changed) if changed else None
+                changes_text = self._update_configurations(record)
+                return (
+                    _create_mark(record.at_us, "configuration", changes_text)
+                    if changes_text
+                    else None
+                )
             case Unavailable() | Restored():
-                return self._availability(record)
+                return self._availability_mark(record)
             case EngineStarted():
                 self._unavailable.clear()
                 return None
             case Gap():
-                return _mark(record.at_us, "gap", record.reason)
+                return _create_mark(record.at_us, "gap", record.reason)
             case ClockStepped():
-                return _mark(record.at_us, "gap", step_text(record.step_us))
+                return _create_mark(record.at_us, "gap", step_text(record.step_us))
             case _:
                 return _benchmark_mark(record)
 
-    def _changed_configurations(self, record: Configured) -> str:
-        """Update the known configurations; return the text of the changes, empty without one."""
-        changed = []
+    def _update_configurations(self, record: Configured) -> str:
+        """Update the last configurations; return the text of the changes, empty if there are
+        none.
+        """
+        changed_names = []
         for stream in record.streams:
-            previous = self._streams.get(stream.name)
-            if previous and previous.created_at_us == stream.created_at_us and previous != stream:
-                changed.append(stream.name)
+            previous_stream = self._streams.get(stream.name)
+            if (
+                previous_stream
+                and previous_stream.created_at_us == stream.created_at_us
+                and previous_stream != stream
+            ):
+                changed_names.append(stream.name)
             self._streams[stream.name] = stream
         for consumer in record.consumers:
             key = (consumer.stream, consumer.name)
-            before = self._consumers.get(key)
-            is_same = before and before.created_at_us == consumer.created_at_us
-            if is_same and before != consumer:
-                changed.append(f"{consumer.stream} > {consumer.name}")
+            previous_consumer = self._consumers.get(key)
+            is_same_consumer = (
+                previous_consumer and previous_consumer.created_at_us == consumer.created_at_us
+            )
+            if is_same_consumer and previous_consumer != consumer:
+                changed_names.append(f"{consumer.stream} > {consumer.name}")
             self._consumers[key] = consumer
-        return f"configuration changed: {', '.join(changed[:5])}" if changed else ""
+        return f"configuration changed: {', '.join(changed_names[:5])}" if changed_names else ""
 
-    def _availability(self, record: Unavailable | Restored) -> Mark | None:
+    def _availability_mark(self, record: Unavailable | Restored) -> Mark | None:
         if isinstance(record, Restored):
             self._unavailable.pop(record.what, None)
-            return _mark(record.at_us, "unavailable", f"{record.what} can be read again")
+            return _create_mark(record.at_us, "unavailable", f"{record.what} can be read again")
         if self._unavailable.get(record.what) == record.reason:
             return None
         self._unavailable[record.what] = record.reason
-        return _mark(record.at_us, "unavailable", f"{record.what}: {record.reason}")
+        return _create_mark(record.at_us, "unavailable", f"{record.what}: {record.reason}")
 
 
 def _benchmark_mark(record: Record) -> Mark | None:
     match record:
         case BenchmarkPlanned():
-            return _mark(record.at_us, "benchmark", f"{record.run_id} begins")
+            return _create_mark(record.at_us, "benchmark", f"{record.run_id} begins")
         case BenchmarkPhase():
-            return _mark(record.at_us, "benchmark", f"{record.run_id}: {record.phase}")
+            return _create_mark(record.at_us, "benchmark", f"{record.run_id}: {record.phase}")
         case BenchmarkLog():
-            return _mark(record.at_us, "benchmark", record.text)
+            return _create_mark(record.at_us, "benchmark", record.text)
         case BenchmarkFinished():
-            return _mark(record.at_us, "benchmark", f"{record.run_id}: {record.result.verdict}")
+            return _create_mark(
+                record.at_us, "benchmark", f"{record.run_id}: {record.result.verdict}"
+            )
         case _:
             return None
 
 
 def step_text(step_us: int) -> str:
-    """Return how the clock was set, as a sentence."""
+    """Return a sentence that says by how much the clock was set, forward or back."""
     direction = "forward" if step_us > 0 else "back"
     return f"the clock was set {direction} by {duration_text(abs(step_us) / 1e6)}"
 
 
-def _mark(at_us: int, kind: str, text: str) -> Mark:
-    return Mark(at_us, kind, clean_line(text)[:_TEXT_CHARACTERS])  # type: ignore[arg-type]
+def _create_mark(at_us: int, kind: str, text: str) -> Mark:
+    return Mark(at_us, kind, clean_line(text)[:_MAX_TEXT_CHARACTERS])  # type: ignore[arg-type]

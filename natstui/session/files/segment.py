@@ -1,4 +1,4 @@
-"""Segments: the open one is appended to as plain lines, the others are sealed."""
+"""Segments: the open one is a file of plain lines that grows; the others are sealed."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from itertools import groupby
 from pathlib import Path
 
 from natstui.errors import SessionError
-from natstui.files import open_plain
+from natstui.files import open_regular_file
 from natstui.lines import BadLine
 from natstui.model.records.record import Record, moment_us
 from natstui.model.records.recording import ClockStepped
-from natstui.session.files.entry import Entry, Piece, decode_keyframe, entry_of, piece_of
-from natstui.session.files.folder import SegmentFile, reading, segment_path
-from natstui.session.files.index import MOST_MARKS, SegmentIndex
+from natstui.session.files.entry import Entry, EntryPart, decode_keyframe, join_parts, parse_part
+from natstui.session.files.folder import SegmentFile, segment_path, translate_read_errors
+from natstui.session.files.index import MAX_MARKS, SegmentIndex
 from natstui.session.files.keyframe import Keyframe
-from natstui.session.files.layout import MEMBERS_COUNT, MEMBERS_COUNTS, Poll
-from natstui.session.files.marks import Marker
+from natstui.session.files.layout import MEMBERS_COUNT, VALID_MEMBERS_COUNTS, PollLayout
+from natstui.session.files.marks import MarkBuilder
 
-MOST_BYTES = 256 << 20
-"""Limit of an inflated segment; a larger one is not a recording."""
+MAX_SEGMENT_BYTES = 256 << 20
+"""Limit of an inflated segment; a larger one is not of a recording."""
 GZIP_LEVEL = 4
-"""The lowest that looks for a better match: half the size of level 1 for 0.5 µs a sample."""
-_GZIP = 31
-_MOST_MEMBERS = 1000
-_MOST_LINES = 4_000_000
+"""The lowest level with lazy matching: half the size of level 1, for 0.5 µs per sample."""
+_GZIP_WINDOW_BITS = 31
+_MAX_MEMBERS = 1000
+_MAX_LINES = 4_000_000
 """Limit of lines in a segment; a minute of the densest recording has a tenth of it."""
-_MOST_STRANGE_LINES = 100_000
+_MAX_OTHER_LINES = 100_000
 """Limit of lines that are no records: damage causes few, a decompression bomb only such."""
-_MOST_LINE_BYTES = 64 << 20
+_MAX_LINE_BYTES = 64 << 20
 """Limit of a line; the longest is a keyframe, some 400 bytes for each stream and consumer."""
-_RECORD_BEGINS = b'\n{"kind":"'
-_GIVEN_BYTES = 1 << 16
-_PIECE_BYTES = 1 << 20
-_KEYFRAME_HEAD = b'{"kind":"keyframe"'
+_RECORD_START = b'\n{"kind":"'
+_INPUT_BYTES = 1 << 16
+_OUTPUT_BYTES = 1 << 20
+_KEYFRAME_START = b'{"kind":"keyframe"'
 
 
 class OpenSegment:
@@ -49,7 +49,7 @@ class OpenSegment:
         self._descriptor = os.open(path, flags, 0o600)
 
     def append(self, lines: bytes) -> None:
-        """Write all lines or none."""
+        """Write all lines; a failed write leaves the file unchanged."""
         view, written_bytes = memoryview(lines), 0
         try:
             while written_bytes < len(lines):
@@ -60,13 +60,13 @@ class OpenSegment:
             raise
         self.size_bytes += written_bytes
 
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Return whether the file still exists at its path."""
         try:
-            on_disk, ours = os.stat(self.path), os.fstat(self._descriptor)
+            on_disk, opened_file = os.stat(self.path), os.fstat(self._descriptor)
         except FileNotFoundError:
             return False
-        return (on_disk.st_dev, on_disk.st_ino) == (ours.st_dev, ours.st_ino)
+        return (on_disk.st_dev, on_disk.st_ino) == (opened_file.st_dev, opened_file.st_ino)
 
     def close(self) -> None:
         """Close the file."""
@@ -75,11 +75,11 @@ class OpenSegment:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of one segment, in the order of time."""
+    """The content of a segment, in the order of time."""
 
     keyframe: Keyframe | None
     keyframe_line: bytes
-    """The line as it is in the file, without its newline; empty when there is none."""
+    """The line in the file, without its line feed; empty if there is none."""
     entries: tuple[Entry, ...]
     damaged_lines_count: int
     unfinished_lines_count: int = 0
@@ -87,158 +87,162 @@ class Content:
     """
 
 
-def parse(lines: bytes, before_count: int = 0) -> Content:
-    """Parse the text of a segment, without a torn last line or an unfinished poll.
+def parse_segment(lines: bytes, before_count: int = 0) -> Content:
+    """Return the content of a segment's text, without a torn last line or an unfinished poll.
 
-    `before_count` is how many of its lines come before this text.
+    `before_count` is the number of lines of the segment before this text.
     """
     complete_lines = lines[: lines.rfind(b"\n") + 1]
-    pieces = [
-        piece_of(line, n)
+    parts = [
+        parse_part(line, n)
         for n, line in enumerate(complete_lines.split(b"\n"), before_count)
         if line
     ]
     keyframe, keyframe_line, damaged_count = None, b"", 0
-    if pieces and not before_count and pieces[0].numbered.startswith(_KEYFRAME_HEAD):
+    if parts and not before_count and parts[0].numbered_line.startswith(_KEYFRAME_START):
         try:
-            keyframe = decode_keyframe(pieces[0].line)
-            keyframe_line = pieces[0].numbered
+            keyframe = decode_keyframe(parts[0].line)
+            keyframe_line = parts[0].numbered_line
         except BadLine:
             damaged_count += 1
-        del pieces[0]
-    pieces.sort(key=lambda piece: piece.order)
+        del parts[0]
+    parts.sort(key=lambda part: part.order)
     entries: list[Entry] = []
     unfinished_count = 0
-    # A line without a number stands for itself, whatever else is where it was counted.
-    for _, group in groupby(pieces, key=lambda piece: (piece.line_count, piece.is_numbered)):
-        parts = tuple(group)
-        entry = _whole(parts)
-        unfinished_count = 0 if entry is not None else _begun(parts)
+    # A line without a number is an entry of its own, even if another line has its number.
+    for _, group in groupby(parts, key=lambda part: (part.line_number, part.is_numbered)):
+        entry_parts = tuple(group)
+        entry = _join_parts_or_none(entry_parts)
+        unfinished_count = 0 if entry is not None else _count_unfinished_lines(entry_parts)
         if entry is None:
-            damaged_count += len(parts)
+            damaged_count += len(entry_parts)
         else:
             entries.append(entry)
     return Content(keyframe, keyframe_line, tuple(entries), damaged_count, unfinished_count)
 
 
-def _begun(parts: tuple[Piece, ...]) -> int:
-    """Return how many lines are the first parts of a poll whose last parts are missing."""
-    numbers = [piece.part_count for piece in parts]
+def _count_unfinished_lines(parts: tuple[EntryPart, ...]) -> int:
+    """Return the number of lines if they are the first parts of a poll whose last parts are
+    missing, else 0.
+    """
+    numbers = [part.part_number for part in parts]
     is_unfinished = numbers == list(range(len(parts))) and len(parts) < parts[0].parts_count
     return len(parts) if is_unfinished else 0
 
 
-def _whole(parts: tuple[Piece, ...]) -> Entry | None:
+def _join_parts_or_none(parts: tuple[EntryPart, ...]) -> Entry | None:
     try:
-        return entry_of(parts)
+        return join_parts(parts)
     except BadLine:
         return None
 
 
-class _Measure:
-    """Counts the inflated bytes of a segment, and refuses a decompression bomb before it uses
+class _SizeCheck:
+    """Counts the inflated bytes of a segment, to stop a decompression bomb before it uses
     memory.
     """
 
     def __init__(self, file_name: str) -> None:
-        self._what = file_name
+        self._file_name = file_name
         self._bytes_count = self._lines_count = self._records_count = 0
         self._line_bytes = 0
 
-    def take(self, text: bytes) -> None:
-        """Count inflated text; raises SessionError when it is more than the limit of a segment."""
+    def add(self, text: bytes) -> None:
+        """Count inflated text; raises SessionError above a limit of segments."""
         self._bytes_count += len(text)
         self._lines_count += text.count(b"\n")
-        # One that lies across two pieces is missed, which is far from what is too many.
-        self._records_count += text.count(_RECORD_BEGINS)
+        # A record across two chunks is not counted: too few to reach the limit.
+        self._records_count += text.count(_RECORD_START)
         end = text.rfind(b"\n")
         self._line_bytes = len(text) - end - 1 if end >= 0 else self._line_bytes + len(text)
         if (
-            self._bytes_count > MOST_BYTES
-            or self._line_bytes > _MOST_LINE_BYTES
-            or self._lines_count > _MOST_LINES
-            or self._lines_count - self._records_count > _MOST_STRANGE_LINES
+            self._bytes_count > MAX_SEGMENT_BYTES
+            or self._line_bytes > _MAX_LINE_BYTES
+            or self._lines_count > _MAX_LINES
+            or self._lines_count - self._records_count > _MAX_OTHER_LINES
         ):
-            raise SessionError(f"{self._what} is too large for a segment when decompressed")
+            raise SessionError(f"{self._file_name} is too large for a segment when decompressed")
 
 
-class CutSegment(SessionError):
-    """A sealed segment ends in the middle, or a part of it is damaged."""
+class DamagedSegment(SessionError):
+    """A sealed segment that is truncated, or has a damaged gzip member."""
 
     def __init__(self, problem: str, text: bytes = b"") -> None:
         super().__init__(problem)
         self.text = text
-        """What can be read of the damaged part."""
+        """The text before the damage, in the damaged member."""
 
 
-def _member(
-    compressed: bytes, offset: int, file_name: str, measure: _Measure
+def _inflate_member(
+    compressed: bytes, offset: int, file_name: str, size_check: _SizeCheck
 ) -> tuple[list[bytes], int]:
-    """Inflate the gzip member at an offset, in chunks; return them and the offset of the next
-    member.
+    """Return the gzip member at an offset, inflated, in chunks, and the offset of the next member.
+    Raises DamagedSegment.
     """
-    inflater = zlib.decompressobj(_GZIP)
+    inflater = zlib.decompressobj(_GZIP_WINDOW_BITS)
     view, chunks, input_bytes = memoryview(compressed), list[bytes](), b""
     while not inflater.eof:
         input_bytes = inflater.unconsumed_tail
         if not input_bytes:
-            input_bytes = bytes(view[offset : offset + _GIVEN_BYTES])
+            input_bytes = bytes(view[offset : offset + _INPUT_BYTES])
             offset += len(input_bytes)
         if not input_bytes:
             problem = f"{file_name} is damaged: it ends in the middle"
-            raise CutSegment(problem, b"".join(chunks))
+            raise DamagedSegment(problem, b"".join(chunks))
         try:
-            chunks.append(inflater.decompress(input_bytes, _PIECE_BYTES))
+            chunks.append(inflater.decompress(input_bytes, _OUTPUT_BYTES))
         except zlib.error as error:
-            # Of a changed byte, nobody knows where in the part it is.
-            raise CutSegment(f"{file_name} is damaged: {error}") from error
-        measure.take(chunks[-1])
+            # It is unknown where in the member the changed byte is.
+            raise DamagedSegment(f"{file_name} is damaged: {error}") from error
+        size_check.add(chunks[-1])
     return chunks, offset - len(inflater.unused_data)
 
 
 def inflate(compressed: bytes, file_name: str) -> Iterator[bytes]:
-    """Yield the text of each gzip member; raises CutSegment for damage, and SessionError for
-    decompression bombs.
+    """Yield the text of each gzip member; raises DamagedSegment, or SessionError for a
+    decompression bomb.
     """
-    measure, offset = _Measure(file_name), 0
-    for _ in range(_MOST_MEMBERS):
+    size_check, offset = _SizeCheck(file_name), 0
+    for _ in range(_MAX_MEMBERS):
         if offset == len(compressed):
             return
-        chunks, offset = _member(compressed, offset, file_name, measure)
+        chunks, offset = _inflate_member(compressed, offset, file_name, size_check)
         yield b"".join(chunks)
     raise SessionError(f"{file_name} has too many parts for a segment")
 
 
-def _raw(path: Path) -> bytes:
-    with reading(str(path)), open_plain(path) as file:
-        raw = file.read(MOST_BYTES + 1)
-    if len(raw) > MOST_BYTES:
+def _read_raw(path: Path) -> bytes:
+    with translate_read_errors(str(path)), open_regular_file(path) as file:
+        raw = file.read(MAX_SEGMENT_BYTES + 1)
+    if len(raw) > MAX_SEGMENT_BYTES:
         raise SessionError(f"{path} is too large for a segment")
     return raw
 
 
 def read_content(path: Path, *, sealed: bool) -> Content:
-    """Read and parse a segment; raise SessionError when it is damaged."""
-    raw = _raw(path)
-    return parse(b"".join(inflate(raw, str(path))) if sealed else raw)
+    """Return the content of a segment; raises SessionError if it is damaged."""
+    raw = _read_raw(path)
+    return parse_segment(b"".join(inflate(raw, str(path))) if sealed else raw)
 
 
-def read_cut(path: Path) -> tuple[Content, str]:
-    """Read a sealed segment up to its damage; return that, and what is damaged.
+def read_damaged(path: Path) -> tuple[Content, str]:
+    """Return the content of a sealed segment before its damage, and a sentence about the damage.
 
-    Raises SessionError when it is no segment at all.
+    Raises SessionError if the file cannot be read or is too large for a segment.
     """
     texts, problem = list[bytes](), ""
     try:
-        texts.extend(inflate(_raw(path), str(path)))
-    except CutSegment as error:
+        texts.extend(inflate(_read_raw(path), str(path)))
+    except DamagedSegment as error:
         texts.append(error.text)
         problem = str(error)
-    return parse(b"".join(texts)), problem
+    return parse_segment(b"".join(texts)), problem
 
 
 def read_segment(file: SegmentFile) -> Content:
-    """Read and parse a segment that may be sealed meanwhile; raises SessionError if damaged."""
+    """Return the content of a segment that may be sealed meanwhile; raises SessionError if it is
+    damaged.
+    """
     try:
         return read_content(file.path, sealed=file.sealed)
     except SessionError:
@@ -249,59 +253,63 @@ def read_segment(file: SegmentFile) -> Content:
 
 
 class GrowingSegment:
-    """Reads an open segment repeatedly: each time only the appended lines."""
+    """Reads an open segment repeatedly, each time only the new lines."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
-        self._file: tuple[int, int] | None = None
+    def _reset(self) -> None:
+        self._file_identity: tuple[int, int] | None = None
         self._read_bytes = 0
-        """Up to the end of the last whole line."""
-        self._settled = Content(None, b"", (), 0)
-        self._settled_lines_count = 0
-        self._last = b""
+        """Up to the end of the last complete line."""
+        self._complete = Content(None, b"", (), 0)
+        self._complete_lines_count = 0
+        self._last_lines = b""
         """The lines of the last record: a poll may still get more of them."""
-        self._content = self._settled
+        self._content = self._complete
 
     def content(self) -> Content:
-        """Return the content so far; raises SessionError."""
-        new_lines = self._appended()
+        """Return the content of the segment so far; raises SessionError."""
+        new_lines = self._read_new_lines()
         if new_lines:
-            self._take(new_lines)
+            self._append_lines(new_lines)
         return self._content
 
-    def _appended(self) -> bytes:
-        """Return the complete lines that were appended since the last call."""
-        with reading(str(self.path)), open_plain(self.path) as file:
+    def _read_new_lines(self) -> bytes:
+        """Return the complete lines that were written since the last call."""
+        with translate_read_errors(str(self.path)), open_regular_file(self.path) as file:
             status = os.fstat(file.fileno())
             identity = (status.st_dev, status.st_ino)
-            if self._file != identity or status.st_size < self._read_bytes:
-                self._begin()
-                self._file = identity
+            if self._file_identity != identity or status.st_size < self._read_bytes:
+                self._reset()
+                self._file_identity = identity
             file.seek(self._read_bytes)
-            raw = file.read(MOST_BYTES + 1 - self._read_bytes)
-        if self._read_bytes + len(raw) > MOST_BYTES:
+            raw = file.read(MAX_SEGMENT_BYTES + 1 - self._read_bytes)
+        if self._read_bytes + len(raw) > MAX_SEGMENT_BYTES:
             raise SessionError(f"{self.path} is too large for a segment")
         complete_lines = raw[: raw.rfind(b"\n") + 1]
         self._read_bytes += len(complete_lines)
         return complete_lines
 
-    def _take(self, new_lines: bytes) -> None:
-        lines = [line + b"\n" for line in (self._last + new_lines).split(b"\n")[:-1]]
-        before_count = self._settled_lines_count
-        counts = [piece_of(line[:-1], n).line_count for n, line in enumerate(lines, before_count)]
-        start = counts.index(counts[-1])
-        added = parse(b"".join(lines[:start]), before_count)
-        self._settled = _together(self._settled, added)
-        self._settled_lines_count += start
-        self._last = b"".join(lines[start:])
-        self._content = _together(self._settled, parse(self._last, self._settled_lines_count))
+    def _append_lines(self, new_lines: bytes) -> None:
+        lines = [line + b"\n" for line in (self._last_lines + new_lines).split(b"\n")[:-1]]
+        before_count = self._complete_lines_count
+        line_numbers = [
+            parse_part(line[:-1], n).line_number for n, line in enumerate(lines, before_count)
+        ]
+        start = line_numbers.index(line_numbers[-1])
+        added_content = parse_segment(b"".join(lines[:start]), before_count)
+        self._complete = _join_contents(self._complete, added_content)
+        self._complete_lines_count += start
+        self._last_lines = b"".join(lines[start:])
+        self._content = _join_contents(
+            self._complete, parse_segment(self._last_lines, self._complete_lines_count)
+        )
 
 
-def _together(before: Content, after: Content) -> Content:
-    """Join the contents of two consecutive texts of one segment."""
+def _join_contents(before: Content, after: Content) -> Content:
+    """Return the content of two consecutive parts of a segment."""
     return Content(
         before.keyframe or after.keyframe,
         before.keyframe_line or after.keyframe_line,
@@ -311,53 +319,53 @@ def _together(before: Content, after: Content) -> Content:
     )
 
 
-_BIRTHS = b'"created_at_us":['
+_CREATED_COLUMN = b'"created_at_us":['
 
 
-def _rows_counts(line: bytes) -> tuple[int, int]:
-    """Count the streams and consumers in a poll's line without decoding it.
+def _count_rows(line: bytes) -> tuple[int, int]:
+    """Return the number of streams and of consumers in a poll's line, without decoding it.
 
-    The text looked for cannot be inside a string, where its quotes would be escaped.
+    The text that is searched cannot be inside a string, where its quotes would be escaped.
     """
-    counts, end = [], 0
+    rows_counts, end = [], 0
     for _ in ("streams", "consumers"):
-        start = line.find(_BIRTHS, end) + len(_BIRTHS)
+        start = line.find(_CREATED_COLUMN, end) + len(_CREATED_COLUMN)
         end = line.find(b"]", start)
-        counts.append(line.count(b",", start, end) + 1 if end > start else 0)
-    return counts[0], counts[1]
+        rows_counts.append(line.count(b",", start, end) + 1 if end > start else 0)
+    return rows_counts[0], rows_counts[1]
 
 
-def _poll(entry: Entry) -> Poll:
-    rows = [_rows_counts(piece.numbered) for piece in entry.pieces]
-    return Poll(
-        entry.line_count,
+def _poll_layout(entry: Entry) -> PollLayout:
+    rows_counts = [_count_rows(part.numbered_line) for part in entry.parts]
+    return PollLayout(
+        entry.line_number,
         entry.mono_us or 0,
         entry.complete,
-        sum(streams for streams, _ in rows),
-        sum(consumers for _, consumers in rows),
+        sum(streams for streams, _ in rows_counts),
+        sum(consumers for _, consumers in rows_counts),
     )
 
 
-def describe(
+def build_index(
     number: int,
     content: Content,
     members: Sequence[bytes],
     size_bytes: int,
-    polls: Sequence[Poll] | None = None,
+    polls: Sequence[PollLayout] | None = None,
 ) -> SegmentIndex:
-    """Create the index of a segment; `members` is empty for the open segment."""
-    marker, marks = Marker(content.keyframe), []
+    """Return the index of a segment; `members` is empty for the open segment."""
+    mark_builder, marks = MarkBuilder(content.keyframe), []
     # What an open segment ends with is being written.
     damaged_count = content.damaged_lines_count
     damaged_count -= 0 if members else content.unfinished_lines_count
     counts: dict[str, int] = {}
-    polls = polls_of(content) if polls is None else polls
-    times_us, set_back_us = times(content.entries)
+    polls = list_polls(content) if polls is None else polls
+    times_us, set_back_us = entry_times(content.entries)
     for entry, at_us in zip(content.entries, times_us, strict=True):
         counts[entry.kind] = counts.get(entry.kind, 0) + 1
-        record = None if entry.is_poll else readable(entry)
+        record = None if entry.is_poll else decode_or_none(entry)
         damaged_count += record is None and not entry.is_poll
-        mark = marker.mark(record) if record else None
+        mark = mark_builder.mark_of(record) if record else None
         if mark:
             marks.append(replace(mark, at_us=at_us))
     return SegmentIndex(
@@ -366,52 +374,53 @@ def describe(
         first_at_us=times_us[0] if times_us else None,
         last_at_us=times_us[-1] if times_us else None,
         set_back_us=set_back_us,
-        members=_offsets(members),
+        members=_member_ranges(members),
         records_count=counts,
         stream_samples_count=sum(poll.streams_count for poll in polls),
         consumer_samples_count=sum(poll.consumers_count for poll in polls),
         damaged_lines_count=damaged_count,
-        marks=tuple(marks[:MOST_MARKS]),
-        marks_left_out_count=max(0, len(marks) - MOST_MARKS),
+        marks=tuple(marks[:MAX_MARKS]),
+        marks_left_out_count=max(0, len(marks) - MAX_MARKS),
     )
 
 
-def times(entries: Sequence[Entry], latest_us: int | None = None) -> tuple[list[int], int]:
-    """Return the time of each entry, never decreasing, and how far the clock was set back.
+def entry_times(entries: Sequence[Entry], latest_us: int | None = None) -> tuple[list[int], int]:
+    """Return the time of each entry in µs, never decreasing, and by how many µs the clock was set
+    back.
 
-    After the clock was set back, times count on from the old time. `latest_us` is the time of the
+    After the clock was set back, times continue from the old time. `latest_us` is the time of the
     entry before.
     """
-    moments_us: list[int] = []
+    times_us: list[int] = []
     set_back_us = 0
     for entry in entries:
         if entry.kind == "clock_stepped":
             set_back_us += _set_back_us(entry)
         at_us = entry.at_us + set_back_us
         latest_us = at_us if latest_us is None else moment_us(latest_us, at_us)
-        moments_us.append(latest_us)
-    return moments_us, set_back_us
+        times_us.append(latest_us)
+    return times_us, set_back_us
 
 
 def _set_back_us(entry: Entry) -> int:
-    record = readable(entry)
+    record = decode_or_none(entry)
     return max(0, -record.step_us) if isinstance(record, ClockStepped) else 0
 
 
-def readable(entry: Entry) -> Record | None:
-    """Decode an entry; returns None when it is damaged."""
+def decode_or_none(entry: Entry) -> Record | None:
+    """Return the record of an entry; None if it is damaged."""
     try:
         return entry.record()
     except BadLine:
         return None
 
 
-def polls_of(content: Content) -> list[Poll]:
+def list_polls(content: Content) -> list[PollLayout]:
     """Return the layout fields of each poll, in order."""
-    return [_poll(entry) for entry in content.entries if entry.is_poll]
+    return [_poll_layout(entry) for entry in content.entries if entry.is_poll]
 
 
-def _offsets(members: Sequence[bytes]) -> tuple[tuple[int, int], ...]:
+def _member_ranges(members: Sequence[bytes]) -> tuple[tuple[int, int], ...]:
     offsets, offset = [], 0
     for member in members:
         offsets.append((offset, len(member)))
@@ -419,16 +428,16 @@ def _offsets(members: Sequence[bytes]) -> tuple[tuple[int, int], ...]:
     return tuple(offsets)
 
 
-def members_of(path: Path) -> list[bytes]:
+def read_members(path: Path) -> list[bytes]:
     """Return the gzip members of a sealed segment, still compressed.
 
-    Empty when there are not as many as natstui writes; raises SessionError for damage.
+    Empty if their number is not one that natstui writes. Raises SessionError for damage.
     """
-    with reading(str(path)), open_plain(path) as file:
-        compressed = file.read(MOST_BYTES)
-    measure, members, offset = _Measure(str(path)), list[bytes](), 0
+    with translate_read_errors(str(path)), open_regular_file(path) as file:
+        compressed = file.read(MAX_SEGMENT_BYTES)
+    size_check, members, offset = _SizeCheck(str(path)), list[bytes](), 0
     while offset < len(compressed) and len(members) <= MEMBERS_COUNT:
         begin = offset
-        _, offset = _member(compressed, begin, str(path), measure)
+        _, offset = _inflate_member(compressed, begin, str(path), size_check)
         members.append(compressed[begin:offset])
-    return members if len(members) in MEMBERS_COUNTS else []
+    return members if len(members) in VALID_MEMBERS_COUNTS else []

@@ -1,4 +1,4 @@
-"""Any moment of a recording: open it, seek in it, replay it, also while it is being written.
+"""Reading of a recording, also while it is being written: open it, seek in it, replay it.
 
 Import `recording` to read and `player` to replay.
 """

@@ -1,14 +1,14 @@
-"""The lines that build the state of a moment, from as little of the recording as that takes.
+"""The lines that build the state of a time, read from as few segments as possible.
 
     events_from ── facts of its keyframe, then every event
-    samples_from ─ the acknowledgements that a state keeps
-    reports_from ─ the benchmark of its keyframe, then what it did since; all it did, without one
-    findings_from  the open ones of its keyframe, then what changed
+    samples_from ─ the ack samples that a state keeps
+    reports_from ─ the benchmark of its keyframe, then its later records; without one, all records
+    findings_from  the open findings of its keyframe, then the changes
     system_from ── the servers of its keyframe, then readings of servers and connections
-    polls_from ─── its keyframe's rows; then one poll in 24 s, in 6 s, in 2 s, and at last all
+    polls_from ─── the rows of its keyframe; then a poll in 24 s, in 6 s, in 2 s, and at last all
 
-The history that a state keeps is thinned out on a grid of time (`natstui.model.live.history`),
-so the polls left out here are exactly those that it would not have kept.
+A state keeps a history on a grid of time (`natstui.model.live.history`): the polls that are not
+read here are exactly the polls that the history would not have kept.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import msgspec
 from natstui.decoding import decoder_of
 from natstui.lines import encode_record
 from natstui.model.bench.view import BenchmarkSoFar
-from natstui.model.findings.finding import RESOLVED_KEPT
+from natstui.model.findings.finding import MAX_RESOLVED
 from natstui.model.live.history import (
     CONSUMER_COLUMNS,
     STREAM_COLUMNS,
     WINDOWS_S,
-    samples_kept_count,
+    max_samples_count,
 )
 from natstui.model.live.past_polls import PastPoll, PastPolls, to_bytes
 from natstui.model.live.snapshot import PollCost, Snapshot
@@ -38,42 +38,44 @@ from natstui.model.live.state import COSTS_KEPT, EVENTS_KEPT, SAMPLES_KEPT, Stat
 from natstui.model.records.record import Record
 from natstui.session.files.entry import Entry
 from natstui.session.files.layout import (
-    EVENTS,
-    FLOW,
-    FLOW_KINDS,
-    HOUR,
-    KEYFRAME,
+    EVENTS_MEMBER,
+    FREQUENT_KINDS,
+    FREQUENT_MEMBER,
+    HOUR_POLLS_MEMBER,
+    KEYFRAME_MEMBER,
     MEMBERS_COUNT,
-    QUARTER,
-    REST,
-    SYSTEM,
+    OTHER_POLLS_MEMBER,
+    QUARTER_POLLS_MEMBER,
     SYSTEM_KINDS,
-    groups,
-    needed,
+    SYSTEM_MEMBER,
+    find_needed_polls,
+    group_polls,
 )
-from natstui.session.files.segment import Content, polls_of, readable
-from natstui.session.read.recording import Recording, Span, follows_a_loss, whole_line
+from natstui.session.files.segment import Content, decode_or_none, list_polls
+from natstui.session.read.recording import Recording, Span, begins_after_loss, line_or_empty
 
-_RESERVE_S = 5
-_HAPPENINGS = ("advisory", "link_changed", "noted", "outcome", "gap", "clock_stepped")
-"""Kinds of which every record is an event that a state keeps."""
-_SAMPLES = ("ack_sample",)
-"""Those of which every record is kept; `acks_counted` is in the evidence only."""
-_ACKS = (*_SAMPLES, "acks_counted")
-_PLANS = ("benchmark_planned",)
-_FINDINGS = ("findings_changed",)
+_READ_MARGIN_S = 5
+_EVENT_KINDS = ("advisory", "link_changed", "noted", "outcome", "gap", "clock_stepped")
+"""Kinds of records that a state keeps as events."""
+_SAMPLE_KINDS = ("ack_sample",)
+"""Kinds of records that a state keeps as samples; `acks_counted` is in the evidence only."""
+_ACK_KINDS = (*_SAMPLE_KINDS, "acks_counted")
+_PLAN_KINDS = ("benchmark_planned",)
+_FINDING_KINDS = ("findings_changed",)
 
 
-def _back_us(window_s: int, cells_count: int) -> int:
-    """Return how many µs to read before a moment for a window: one period more than it spans."""
+def _read_back_us(window_s: int, cells_count: int) -> int:
+    """Return how many µs before a time to start reading for a window: the window and one period
+    more.
+    """
     # Twice the cells, in case there were more rows than in the polls counted.
-    period_s = -(-window_s // samples_kept_count(2 * cells_count))
-    return (window_s + period_s + _RESERVE_S) * 1_000_000
+    period_s = -(-window_s // max_samples_count(2 * cells_count))
+    return (window_s + period_s + _READ_MARGIN_S) * 1_000_000
 
 
 def _cells_count(span: Span) -> int:
-    """Return rows × columns of the larger history in a poll of a segment."""
-    index, polls_count = span.index, max(1, _count(span, ("snapshot",)))
+    """Return rows × columns of the larger of both histories, in an average poll of a segment."""
+    index, polls_count = span.index, max(1, _count_records(span, ("snapshot",)))
     streams_count = -(-index.stream_samples_count // polls_count)
     consumers_count = -(-index.consumer_samples_count // polls_count)
     return max(streams_count * len(STREAM_COLUMNS), consumers_count * len(CONSUMER_COLUMNS))
@@ -91,14 +93,14 @@ class Route:
     benchmark: BenchmarkSoFar | None
     """The benchmark in the keyframe of the first segment of reports."""
     polls_from: int
-    quarter_from: int
-    minutes_from: int
+    quarter_polls_from: int
+    minutes_polls_from: int
     all_polls_from: int
     system_from: int
 
     @property
     def first(self) -> int:
-        """Return the first segment that is read."""
+        """Return the number of the first segment that is read."""
         return min(
             self.events_from,
             self.polls_from,
@@ -109,170 +111,202 @@ class Route:
         )
 
     def members(self, number: int, span: Span) -> list[int]:
-        """Return the members of a segment to read."""
+        """Return the numbers of the gzip members of a segment that are read."""
         members = []
         kinds = span.index.records_count
-        unknown = not span.file.sealed
-        event_kinds = kinds.keys() - FLOW_KINDS - SYSTEM_KINDS - {"snapshot"}
-        if unknown or any(self.happens(kind, number) for kind in event_kinds):
-            members.append(EVENTS)
-        if unknown or any(self.flows(kind, number) for kind in kinds.keys() & FLOW_KINDS):
-            members.append(FLOW)
-        depths = (self.polls_from, self.quarter_from, self.minutes_from)
-        polls = (HOUR, QUARTER, REST)
+        is_open = not span.file.sealed
+        event_kinds = kinds.keys() - FREQUENT_KINDS - SYSTEM_KINDS - {"snapshot"}
+        if is_open or any(self.reads_events(kind, number) for kind in event_kinds):
+            members.append(EVENTS_MEMBER)
+        if is_open or any(
+            self.reads_frequent(kind, number) for kind in kinds.keys() & FREQUENT_KINDS
+        ):
+            members.append(FREQUENT_MEMBER)
+        first_numbers = (self.polls_from, self.quarter_polls_from, self.minutes_polls_from)
+        polls = (HOUR_POLLS_MEMBER, QUARTER_POLLS_MEMBER, OTHER_POLLS_MEMBER)
         if members and number < self.polls_from:
-            # Always the same two, so that they are found among the parts kept in memory.
-            return [EVENTS, FLOW]
-        members += [m for m, since in zip(polls, depths, strict=True) if number >= since]
+            # Always the same two members, because the cache has them together.
+            return [EVENTS_MEMBER, FREQUENT_MEMBER]
+        members += [
+            member
+            for member, first_number in zip(polls, first_numbers, strict=True)
+            if number >= first_number
+        ]
         has_system = len(span.index.members) == MEMBERS_COUNT and kinds.keys() & SYSTEM_KINDS
         if has_system and number >= self.system_from:
-            members.append(SYSTEM)
+            members.append(SYSTEM_MEMBER)
         return members
 
-    def happens(self, kind: str, number: int) -> bool:
+    def reads_events(self, kind: str, number: int) -> bool:
         """Return whether events of a kind are read from a segment."""
-        if kind in _FINDINGS:
+        if kind in _FINDING_KINDS:
             return number >= self.findings_from
         if kind in SYSTEM_KINDS:
             return number >= self.system_from
-        return number >= (self.reports_from if _of_benchmark(kind) else self.events_from)
+        return number >= (self.reports_from if _is_benchmark_kind(kind) else self.events_from)
 
-    def flows(self, kind: str, number: int) -> bool:
+    def reads_frequent(self, kind: str, number: int) -> bool:
         """Return whether samples or reports of a kind are read from a segment."""
-        return number >= (self.samples_from if kind in _ACKS else self.reports_from)
+        return number >= (self.samples_from if kind in _ACK_KINDS else self.reports_from)
 
 
-def route(recording: Recording, at_us: int) -> Route:
-    """Return which segments have to be read for a moment."""
-    last = recording.span_at(at_us)
+def plan_route(recording: Recording, at_us: int) -> Route:
+    """Return the segments that must be read to build the state of a time."""
+    last = recording.span_index_at(at_us)
     spans = recording.spans
     cells_count = max(_cells_count(span) for span in spans)
-    reports_from, benchmark = _benchmark_from(recording, last)
-    minute_ago = recording.span_at(at_us - (WINDOWS_S[0] + 1) * 1_000_000)
+    reports_from, benchmark = _find_benchmark(recording, last)
+    minute_ago = recording.span_index_at(at_us - (WINDOWS_S[0] + 1) * 1_000_000)
     return Route(
         last=last,
-        events_from=_enough(spans, last, _HAPPENINGS, EVENTS_KEPT),
-        samples_from=_enough(spans, last, _SAMPLES, SAMPLES_KEPT),
-        findings_from=_enough(spans, last, _FINDINGS, RESOLVED_KEPT),
+        events_from=_find_first_segment(spans, last, _EVENT_KINDS, EVENTS_KEPT),
+        samples_from=_find_first_segment(spans, last, _SAMPLE_KINDS, SAMPLES_KEPT),
+        findings_from=_find_first_segment(spans, last, _FINDING_KINDS, MAX_RESOLVED),
         reports_from=reports_from,
         benchmark=benchmark,
-        polls_from=recording.span_at(at_us - _back_us(WINDOWS_S[-1], cells_count)),
-        quarter_from=recording.span_at(at_us - _back_us(WINDOWS_S[-2], cells_count)),
-        minutes_from=recording.span_at(at_us - _back_us(WINDOWS_S[1], cells_count)),
-        all_polls_from=min(minute_ago, _enough(spans, last, ("snapshot",), COSTS_KEPT)),
+        polls_from=recording.span_index_at(at_us - _read_back_us(WINDOWS_S[-1], cells_count)),
+        quarter_polls_from=recording.span_index_at(
+            at_us - _read_back_us(WINDOWS_S[-2], cells_count)
+        ),
+        minutes_polls_from=recording.span_index_at(
+            at_us - _read_back_us(WINDOWS_S[1], cells_count)
+        ),
+        all_polls_from=min(
+            minute_ago, _find_first_segment(spans, last, ("snapshot",), COSTS_KEPT)
+        ),
         # Rates are between two readings.
         system_from=min(minute_ago, max(0, last - 1)),
     )
 
 
-def _count(span: Span, kinds: Sequence[str]) -> int:
+def _count_records(span: Span, kinds: Sequence[str]) -> int:
     return sum(span.index.records_count.get(kind, 0) for kind in kinds)
 
 
-def _enough(spans: Sequence[Span], last: int, kinds: Sequence[str], enough_count: int) -> int:
-    """Return the latest segment from which `enough_count` records come before the end of the
-    last.
+def _find_first_segment(
+    spans: Sequence[Span], last: int, kinds: Sequence[str], min_count: int
+) -> int:
+    """Return the latest segment from which `min_count` records of these kinds come before segment
+    `last`; 0 without so many.
     """
     count = 0
     for number in range(last - 1, -1, -1):
-        count += _count(spans[number], kinds)
-        if count >= enough_count:
+        count += _count_records(spans[number], kinds)
+        if count >= min_count:
             return number
     return 0
 
 
-def _of_benchmark(kind: str) -> bool:
+def _is_benchmark_kind(kind: str) -> bool:
     return kind.startswith("benchmark_")
 
 
-def _benchmark_from(recording: Recording, last: int) -> tuple[int, BenchmarkSoFar | None]:
-    """Return the first segment of the benchmark, and the benchmark of its keyframe."""
+def _find_benchmark(recording: Recording, last: int) -> tuple[int, BenchmarkSoFar | None]:
+    """Return the number of the first segment of the benchmark, and the benchmark in its keyframe
+    or None.
+    """
     spans = recording.spans
     kinds_by_span = [span.index.records_count.keys() for span in spans[:last]]
-    # A run that was over before `last` is in no keyframe after it: look where it ended.
-    ran = [number for number, kinds in enumerate(kinds_by_span) if any(map(_of_benchmark, kinds))]
-    for number in (last, ran[-1] if ran else 0):
+    # A run that was over before `last` is in no later keyframe, but in the segment of its end.
+    benchmark_numbers = [
+        number for number, kinds in enumerate(kinds_by_span) if any(map(_is_benchmark_kind, kinds))
+    ]
+    for number in (last, benchmark_numbers[-1] if benchmark_numbers else 0):
         keyframe = recording.keyframe(spans[number])
         if keyframe is not None and keyframe.benchmark is not None:
             return number, keyframe.benchmark
-    planned_in = [number for number in ran if _count(spans[number], _PLANS)]
-    return (planned_in[-1] if planned_in else last), None
+    planned_numbers = [
+        number for number in benchmark_numbers if _count_records(spans[number], _PLAN_KINDS)
+    ]
+    return (planned_numbers[-1] if planned_numbers else last), None
 
 
 def lines_until(recording: Recording, at_us: int) -> Iterator[bytes]:
-    """Yield the lines that build the state of a moment, in order."""
+    """Yield, in order, the lines that build the state at `at_us`."""
     if not recording.spans:
         return
-    chosen_route = route(recording, at_us)
-    lines = HistoryLines()
-    first = chosen_route.first
-    for number in range(first, chosen_route.last + 1):
+    route = plan_route(recording, at_us)
+    lines = HistoryLineBuilder()
+    first = route.first
+    for number in range(first, route.last + 1):
         span = recording.spans[number]
-        if number == chosen_route.reports_from and chosen_route.benchmark is not None:
-            yield from lines.line(encode_record(chosen_route.benchmark))
-        for record in _beginning(recording, span, number, chosen_route):
+        if number == route.reports_from and route.benchmark is not None:
+            yield from lines.add_line(encode_record(route.benchmark))
+        for record in _keyframe_records(recording, span, number, route):
             if isinstance(record, Snapshot):
-                yield from lines.snapshot(record)
+                yield from lines.add_snapshot(record)
             else:
-                yield from lines.line(encode_record(record))
-        members = chosen_route.members(number, span)
+                yield from lines.add_line(encode_record(record))
+        members = route.members(number, span)
         if members:
-            content = recording.part(span, members)
-            for entry in _wanted(recording, span, content, number, chosen_route, at_us):
-                yield from lines.entry(entry) if entry.is_poll else lines.line(whole_line(entry))
-    yield from lines.rest()
+            content = recording.read_members(span, members)
+            for entry in _needed_entries(recording, span, content, number, route, at_us):
+                yield from (
+                    lines.add_poll(entry)
+                    if entry.is_poll
+                    else lines.add_line(line_or_empty(entry))
+                )
+    yield from lines.flush()
 
 
-def _beginning(recording: Recording, span: Span, number: int, chosen: Route) -> list[Record]:
-    """Return the keyframe records of a segment that is the first for some kind of record."""
-    facts, rows = number == chosen.events_from, number == chosen.polls_from
-    # Samples before this segment are left out: what they add up to is in its keyframe.
-    evidence = number == chosen.samples_from > chosen.events_from
-    wrong, system = number == chosen.findings_from, number == chosen.system_from
-    wanted = facts or rows or evidence or wrong or system
-    if not wanted and not span.index.records_count.get("gap"):
+def _keyframe_records(recording: Recording, span: Span, number: int, route: Route) -> list[Record]:
+    """Return the keyframe records of segment `number` for the kinds of record that `route` reads
+    from this segment on.
+    """
+    is_facts_start, is_polls_start = number == route.events_from, number == route.polls_from
+    # Samples before this segment are not read: its keyframe has their sums.
+    is_evidence_start = number == route.samples_from > route.events_from
+    is_findings_start, is_system_start = number == route.findings_from, number == route.system_from
+    is_needed = (
+        is_facts_start
+        or is_polls_start
+        or is_evidence_start
+        or is_findings_start
+        or is_system_start
+    )
+    if not is_needed and not span.index.records_count.get("gap"):
         return []
-    content = recording.part(span, (KEYFRAME, EVENTS))
+    content = recording.read_members(span, (KEYFRAME_MEMBER, EVENTS_MEMBER))
     keyframe = content.keyframe
     if keyframe is None:
         return []
-    after_loss = follows_a_loss(content)
-    records: list[Record] = keyframe.facts() if facts or after_loss else []
-    if evidence and not (facts or after_loss) and keyframe.evidence is not None:
+    after_loss = begins_after_loss(content)
+    records: list[Record] = keyframe.facts() if is_facts_start or after_loss else []
+    if is_evidence_start and not (is_facts_start or after_loss) and keyframe.evidence is not None:
         records.append(keyframe.evidence)
-    if (rows or after_loss) and keyframe.snapshot:
+    if (is_polls_start or after_loss) and keyframe.snapshot:
         records.append(keyframe.snapshot)
-    if (system or after_loss) and keyframe.servers:
+    if (is_system_start or after_loss) and keyframe.servers:
         records.append(keyframe.servers)
-    if (wrong or after_loss) and keyframe.findings:
+    if (is_findings_start or after_loss) and keyframe.findings:
         records.append(keyframe.findings)
     return records
 
 
-def _wanted(
-    recording: Recording, span: Span, content: Content, number: int, chosen: Route, at_us: int
+def _needed_entries(
+    recording: Recording, span: Span, content: Content, number: int, route: Route, at_us: int
 ) -> Iterator[Entry]:
-    """Yield the needed entries of one segment up to the moment, without polls that no history
-    keeps.
+    """Yield the entries of a segment up to a time that `route` reads, without polls that no
+    history keeps.
     """
-    polls = polls_of(content) if number < chosen.all_polls_from else []
-    needed_polls = needed(polls, groups(polls))
-    moments_us = recording.moments(span, content)
-    for entry, moment_us in zip(content.entries, moments_us, strict=True):
-        if moment_us > at_us:
+    polls = list_polls(content) if number < route.all_polls_from else []
+    needed_poll_lines = find_needed_polls(polls, group_polls(polls))
+    times_us = recording.entry_times(span, content)
+    for entry, time_us in zip(content.entries, times_us, strict=True):
+        if time_us > at_us:
             return
-        if _is_wanted(entry, needed_polls, number, chosen):
+        if _is_needed(entry, needed_poll_lines, number, route):
             yield entry
 
 
-def _is_wanted(entry: Entry, needed_polls: set[int], number: int, chosen: Route) -> bool:
+def _is_needed(entry: Entry, needed_poll_lines: set[int], number: int, route: Route) -> bool:
     if entry.is_poll:
-        if number < chosen.polls_from:
+        if number < route.polls_from:
             return False
-        return number >= chosen.all_polls_from or entry.line_count in needed_polls
-    if entry.kind in FLOW_KINDS:
-        return chosen.flows(entry.kind, number)
-    return chosen.happens(entry.kind, number)
+        return number >= route.all_polls_from or entry.line_number in needed_poll_lines
+    if entry.kind in FREQUENT_KINDS:
+        return route.reads_frequent(entry.kind, number)
+    return route.reads_events(entry.kind, number)
 
 
 BLOCK_BYTES = 512 * 1024
@@ -280,129 +314,139 @@ BLOCK_BYTES = 512 * 1024
 
 _STREAM_KEYS = ("name", "created_at_us")
 _CONSUMER_KEYS = ("stream", "name", "created_at_us")
-_AHEAD, _BEHIND, _STREAM_BEHIND = (
+_STREAM_AHEAD, _CONSUMER_FLOOR_BEHIND, _STREAM_FLOOR_BEHIND = (
     "delivered_stream_ahead_seq",
     "ack_floor_consumer_behind_seq",
     "ack_floor_stream_behind_seq",
 )
-_FLOORS = ("ack_floor_consumer_seq", "ack_floor_stream_seq")
-_SEQUENCES = (*_FLOORS, "delivered_stream_seq")
+_FLOOR_COLUMNS = ("ack_floor_consumer_seq", "ack_floor_stream_seq")
+_SEQUENCE_COLUMNS = (*_FLOOR_COLUMNS, "delivered_stream_seq")
 """Columns that a recording stores as differences."""
-_WITHOUT_SEQUENCES = tuple(column for column in CONSUMER_COLUMNS if column not in _SEQUENCES)
+_OTHER_CONSUMER_COLUMNS = tuple(
+    column for column in CONSUMER_COLUMNS if column not in _SEQUENCE_COLUMNS
+)
 
 
-def _part(consumer_columns: tuple[str, ...]) -> Any:
+def _part_decoder(consumer_columns: tuple[str, ...]) -> Any:
     """Return a decoder of the columns that a history keeps; the names of the rows stay text."""
 
     def table(keys: tuple[str, ...], columns: tuple[str, ...]) -> Any:
-        kept = [(key, msgspec.Raw) for key in keys] + [(c, list[int]) for c in columns]
-        return msgspec.defstruct("Table", kept)
+        struct_fields = [(key, msgspec.Raw) for key in keys] + [(c, list[int]) for c in columns]
+        return msgspec.defstruct("Table", struct_fields)
 
     account = msgspec.defstruct("Use", [("api_requests_count", int), ("api_errors_count", int)])
-    kept = [
+    struct_fields = [
         ("streams", table(_STREAM_KEYS, STREAM_COLUMNS)),
         ("consumers", table(_CONSUMER_KEYS, consumer_columns)),
         ("account", account | None),
         ("cost", PollCost),
     ]
-    return decoder_of(msgspec.defstruct("Part", kept), strict=False)
+    return decoder_of(msgspec.defstruct("Part", struct_fields), strict=False)
 
 
-_PLAIN = _part(CONSUMER_COLUMNS)
-_DIFFERENCES = _part((*_WITHOUT_SEQUENCES, _AHEAD, _BEHIND, _STREAM_BEHIND))
-_ONLY_WITH_DIFFERENCES = b'"%s":' % _STREAM_BEHIND.encode()
-_DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
+_PLAIN_DECODER = _part_decoder(CONSUMER_COLUMNS)
+_DIFFERENCES_DECODER = _part_decoder(
+    (*_OTHER_CONSUMER_COLUMNS, _STREAM_AHEAD, _CONSUMER_FLOOR_BEHIND, _STREAM_FLOOR_BEHIND)
+)
+_DIFFERENCES_KEY = b'"%s":' % _STREAM_FLOOR_BEHIND.encode()
+_DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)
-class _Polled:
-    """The part of a poll that is sent."""
+class _HistoryPoll:
+    """The values of a poll that a history keeps."""
 
     poll: PastPoll
     columns: tuple[bytes, ...]
     """Values of the streams, then of the consumers."""
 
 
-WHOLE_POLLS_COUNT = 12
-"""Number of newest polls that are sent complete: they span more than the longest delay of a
-finding.
-"""
-WHOLE_ROWS_COUNT = 20_000
+COMPLETE_POLLS_COUNT = 12
+"""Number of newest polls that are sent complete: more than the longest delay of a finding."""
+MAX_COMPLETE_ROWS = 20_000
 """Limit of rows in complete polls, so that a seek in a large recording stays fast."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """A poll that may be sent complete, and the lines that follow it."""
+class _DelayedPoll:
+    """A poll that is delayed until it is known whether it is sent complete, and the lines after
+    it.
+    """
 
     entry: Entry
-    polled: _Polled
+    history_poll: _HistoryPoll
     lines: list[bytes] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class HistoryLines:
-    """Turns polls into short lines, except the newest few, while their rows are the same.
+class HistoryLineBuilder:
+    """Shortens polls to the columns that a history keeps.
 
-    Findings that need some seconds are judged over those few.
-
-    Every other line passes through it too, because it must not overtake the polls before it.
+    A poll stays complete if its rows differ from those of the previous poll. The newest polls
+    stay complete, too, because findings may need their other columns. All other lines pass
+    through the builder, so that the order of lines is kept.
     """
 
     _state: State = field(default_factory=State)
     """A state that only has the names of the rows."""
-    _rows: tuple[bytes, ...] = ()
-    _block: list[_Polled] = field(default_factory=list)
-    _held: deque[_Held] = field(default_factory=deque)
+    _current_row_names: tuple[bytes, ...] = ()
+    _block: list[_HistoryPoll] = field(default_factory=list)
+    _delayed_polls: deque[_DelayedPoll] = field(default_factory=deque)
     """The newest polls, which are sent complete unless enough others follow."""
 
-    def line(self, line: bytes) -> Iterator[bytes]:
-        """Yield a line that is no poll, after the earlier polls."""
-        if self._held:
-            self._held[-1].lines.append(line)
+    def add_line(self, line: bytes) -> Iterator[bytes]:
+        """Yield a line that is not a poll, or delay it with the polls before it."""
+        if self._delayed_polls:
+            self._delayed_polls[-1].lines.append(line)
         else:
             yield line
 
-    def snapshot(self, snapshot: Snapshot) -> Iterator[bytes]:
-        """Yield a poll that is sent complete, after all earlier ones."""
-        yield from self.rest()
+    def add_snapshot(self, snapshot: Snapshot) -> Iterator[bytes]:
+        """Yield all delayed lines, then a poll that is sent complete."""
+        yield from self.flush()
         yield encode_record(snapshot)
-        self._keep_rows(snapshot)
+        self._update_rows(snapshot)
 
-    def entry(self, entry: Entry) -> Iterator[bytes]:
-        """Yield the lines that may be sent before another poll, which is queued."""
-        polled = self._polled(entry)
-        if polled is None:
-            yield from self.rest()
-            yield whole_line(entry)
-            snapshot = readable(entry)
+    def add_poll(self, entry: Entry) -> Iterator[bytes]:
+        """Delay a poll until enough others follow; yield the lines that can be sent before it."""
+        history_poll = self._decode_poll(entry)
+        if history_poll is None:
+            yield from self.flush()
+            yield line_or_empty(entry)
+            snapshot = decode_or_none(entry)
             if isinstance(snapshot, Snapshot):
-                self._keep_rows(snapshot)
+                self._update_rows(snapshot)
             return
-        without_account = polled.poll.api_requests_count is None
-        if without_account and self._held and _has_account(self._held[-1].polled):
+        lacks_account = history_poll.poll.api_requests_count is None
+        if (
+            lacks_account
+            and self._delayed_polls
+            and _has_account(self._delayed_polls[-1].history_poll)
+        ):
             # A state keeps the account of the newest poll that has one.
-            yield from self.rest()
-        self._held.append(_Held(entry, polled))
+            yield from self.flush()
+        self._delayed_polls.append(_DelayedPoll(entry, history_poll))
         rows_count = max(1, len(self._state.streams) + len(self._state.consumers))
-        while len(self._held) > max(1, min(WHOLE_POLLS_COUNT, WHOLE_ROWS_COUNT // rows_count)):
-            yield from self._shortened(self._held.popleft())
+        while len(self._delayed_polls) > max(
+            1, min(COMPLETE_POLLS_COUNT, MAX_COMPLETE_ROWS // rows_count)
+        ):
+            yield from self._add_to_block(self._delayed_polls.popleft())
 
-    def rest(self) -> Iterator[bytes]:
-        """Yield all queued lines."""
-        yield from self._sent()
-        for queued in self._held:
-            yield whole_line(queued.entry)
-            yield from queued.lines
-        self._held.clear()
+    def flush(self) -> Iterator[bytes]:
+        """Yield all delayed lines."""
+        yield from self._flush_block()
+        for delayed_poll in self._delayed_polls:
+            yield line_or_empty(delayed_poll.entry)
+            yield from delayed_poll.lines
+        self._delayed_polls.clear()
 
-    def _shortened(self, queued: _Held) -> Iterator[bytes]:
-        self._block.append(queued.polled)
-        yield from queued.lines
-        if len(self._block) * sum(map(len, queued.polled.columns)) >= BLOCK_BYTES:
-            yield from self._sent()
+    def _add_to_block(self, delayed_poll: _DelayedPoll) -> Iterator[bytes]:
+        self._block.append(delayed_poll.history_poll)
+        yield from delayed_poll.lines
+        if len(self._block) * sum(map(len, delayed_poll.history_poll.columns)) >= BLOCK_BYTES:
+            yield from self._flush_block()
 
-    def _sent(self) -> Iterator[bytes]:
+    def _flush_block(self) -> Iterator[bytes]:
         """Yield the polls of the block as one line."""
         if not self._block:
             return
@@ -421,40 +465,49 @@ class HistoryLines:
         )
         self._block = []
 
-    def _keep_rows(self, snapshot: Snapshot) -> None:
-        """Keep the names of the rows after a poll."""
+    def _update_rows(self, snapshot: Snapshot) -> None:
+        """Store the names of the rows of a poll."""
         state = self._state.after(snapshot)
         streams, consumers = state.streams.columns, state.consumers.columns
         keys = [getattr(streams, key) for key in _STREAM_KEYS]
         keys += [getattr(consumers, key) for key in _CONSUMER_KEYS]
-        self._rows = tuple(msgspec.json.encode(key)[1:-1] for key in keys)
+        self._current_row_names = tuple(msgspec.json.encode(key)[1:-1] for key in keys)
         self._state = State(streams=state.streams, consumers=state.consumers)
 
-    def _polled(self, entry: Entry) -> _Polled | None:
-        """Return the part of a poll that is sent; None when it must be sent complete."""
-        if not self._rows or not entry.complete:
+    def _decode_poll(self, entry: Entry) -> _HistoryPoll | None:
+        """Return the values of a poll that a history keeps; None if the poll must be sent
+        complete.
+        """
+        if not self._current_row_names or not entry.complete:
             return None
-        differences = _ONLY_WITH_DIFFERENCES in entry.pieces[0].numbered
-        decoder = _DIFFERENCES if differences else _PLAIN
+        has_differences = _DIFFERENCES_KEY in entry.parts[0].numbered_line
+        decoder = _DIFFERENCES_DECODER if has_differences else _PLAIN_DECODER
         try:
-            parts = [decoder.decode(piece.numbered) for piece in entry.pieces]
-            if self._keys(parts) != self._rows:
+            parts = [decoder.decode(part.numbered_line) for part in entry.parts]
+            if self._row_names(parts) != self._current_row_names:
                 return None
             streams = [_column(parts, "streams", name) for name in STREAM_COLUMNS]
-            consumers = _consumers(parts, differences=differences)
+            consumers = _consumer_columns(parts, has_differences=has_differences)
             columns = tuple(map(to_bytes, (*streams, *consumers)))
-        except _DAMAGE:
+        except _DECODE_ERRORS:
             return None
-        if _ragged(columns[: len(streams)]) or _ragged(columns[len(streams) :]):
+        if _have_different_lengths(columns[: len(streams)]) or _have_different_lengths(
+            columns[len(streams) :]
+        ):
             return None
-        first = parts[0]
-        use = (None, None)
-        if first.account is not None:
-            use = (first.account.api_requests_count, first.account.api_errors_count)
-        return _Polled(PastPoll(entry.mono_us or 0, entry.at_us, first.cost, *use), columns)
+        first_part = parts[0]
+        account_counts = (None, None)
+        if first_part.account is not None:
+            account_counts = (
+                first_part.account.api_requests_count,
+                first_part.account.api_errors_count,
+            )
+        return _HistoryPoll(
+            PastPoll(entry.mono_us or 0, entry.at_us, first_part.cost, *account_counts), columns
+        )
 
-    def _keys(self, parts: list[Any]) -> tuple[bytes, ...]:
-        """Return the names of the rows, as text."""
+    def _row_names(self, parts: list[Any]) -> tuple[bytes, ...]:
+        """Return the names of the rows, as JSON text."""
         tables = [("streams", key) for key in _STREAM_KEYS]
         tables += [("consumers", key) for key in _CONSUMER_KEYS]
         return tuple(
@@ -465,29 +518,29 @@ class HistoryLines:
         )
 
 
-def _ragged(columns: tuple[bytes, ...]) -> bool:
+def _have_different_lengths(columns: tuple[bytes, ...]) -> bool:
     return len({*map(len, columns)}) > 1
 
 
-def _has_account(polled: _Polled) -> bool:
-    return polled.poll.api_requests_count is not None
+def _has_account(history_poll: _HistoryPoll) -> bool:
+    return history_poll.poll.api_requests_count is not None
 
 
 def _column(parts: list[Any], table: str, name: str) -> list[int]:
-    """Return a column of all parts."""
+    """Return a column of a table, joined from all parts."""
     return list(chain.from_iterable(getattr(getattr(part, table), name) for part in parts))
 
 
-def _consumers(parts: list[Any], *, differences: bool) -> list[list[int]]:
-    """Return the consumer columns that a history keeps."""
-    if not differences:
+def _consumer_columns(parts: list[Any], *, has_differences: bool) -> list[list[int]]:
+    """Return the consumer columns that a history keeps, computed from differences if needed."""
+    if not has_differences:
         return [_column(parts, "consumers", name) for name in CONSUMER_COLUMNS]
-    columns = {name: _column(parts, "consumers", name) for name in _WITHOUT_SEQUENCES}
-    delivered = columns["delivered_consumer_seq"]
-    behind = _column(parts, "consumers", _BEHIND)
-    stream_seq = list(map(add, delivered, _column(parts, "consumers", _AHEAD)))
-    stream_behind = _column(parts, "consumers", _STREAM_BEHIND)
+    columns = {name: _column(parts, "consumers", name) for name in _OTHER_CONSUMER_COLUMNS}
+    delivered_seqs = columns["delivered_consumer_seq"]
+    consumer_floor_behind = _column(parts, "consumers", _CONSUMER_FLOOR_BEHIND)
+    stream_seq = list(map(add, delivered_seqs, _column(parts, "consumers", _STREAM_AHEAD)))
+    stream_floor_behind = _column(parts, "consumers", _STREAM_FLOOR_BEHIND)
     columns["delivered_stream_seq"] = stream_seq
-    columns["ack_floor_consumer_seq"] = list(map(sub, delivered, behind))
-    columns["ack_floor_stream_seq"] = list(map(sub, stream_seq, stream_behind))
+    columns["ack_floor_consumer_seq"] = list(map(sub, delivered_seqs, consumer_floor_behind))
+    columns["ack_floor_stream_seq"] = list(map(sub, stream_seq, stream_floor_behind))
     return [columns[name] for name in CONSUMER_COLUMNS]

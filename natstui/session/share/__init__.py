@@ -1,4 +1,5 @@
-"""A recording for others: export, pack, pseudonyms, verification and the format's description.
+"""Sharing of a recording: export, pack, pseudonyms, verification and the description of the
+format.
 
-`export`, `pack`, `verify` and `format` are commands of `natstui`; `tables`, `redact` serve them.
+`export`, `pack`, `verify` and `format` are commands of `natstui`; they use `tables` and `redact`.
 """

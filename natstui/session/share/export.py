@@ -1,4 +1,6 @@
-"""A session as flat tables in CSV or JSON lines, one file per table, with a list of columns."""
+"""The export of a session: flat tables in CSV or JSON lines, a file per table, with a list of
+columns.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,15 @@ from typing import IO, Literal, Protocol
 
 import msgspec
 
-from natstui.clean import clean_json, escaped
-from natstui.errors import Refused, SessionError
+from natstui.clean import clean_json, escape_line
+from natstui.errors import ActionRefused, SessionError
 from natstui.files import complete_folder
 from natstui.model.records.record import Record
 from natstui.model.records.recording import ExportSelection
-from natstui.paths import private_folder, user_path
-from natstui.session.files.folder import segments
+from natstui.paths import create_private_folder, expand_user_path
+from natstui.session.files.folder import list_segments
 from natstui.session.files.info import read_info
-from natstui.session.read.recording import follows_a_loss
+from natstui.session.read.recording import begins_after_loss
 from natstui.session.share.tables import (
     ACK_SAMPLE,
     ADVISORY,
@@ -30,18 +32,18 @@ from natstui.session.share.tables import (
     Value,
     rows,
 )
-from natstui.session.share.verify import salvaged
+from natstui.session.share.verify import read_readable_segments
 
-Format = Literal["csv", "jsonl"]
+ExportFormat = Literal["csv", "jsonl"]
 Progress = Callable[[int, int], None]
-"""Called with segments done and segments in all."""
+"""Called with the number of finished segments, and of all segments."""
 
 
 class _Writer(Protocol):
     def write(self, values: tuple[Value, ...]) -> None: ...
 
 
-class _Csv:
+class _CsvWriter:
     def __init__(self, file: IO[str], table: Table) -> None:
         self._file = file
         self.write(table.names)
@@ -51,10 +53,10 @@ class _Csv:
 
 
 def csv_cell(value: Value) -> str:
-    """Return a cell without terminal commands or spreadsheet formulas; nothing is lost.
+    """Return a value as a CSV cell that cannot be a terminal command or a spreadsheet formula.
 
-    Unknown is empty, an empty text is two quotes. Escapes are those of JSON, a backslash two of
-    them. Text that would become a formula has a `'` before it, and so has text that begins so.
+    None is empty, an empty text is two quotes. Escapes are those of JSON, so a backslash becomes
+    two. A text that could be a formula, or begins with `'`, gets a `'` before it.
     """
     if value is None:
         return ""
@@ -62,7 +64,7 @@ def csv_cell(value: Value) -> str:
         return "true" if value else "false"
     if not isinstance(value, str):
         return repr(value)
-    text = escaped(value)
+    text = escape_line(value)
     if text[:1] in ("=", "+", "-", "@", "'"):
         text = "'" + text
     if text and not any(letter in text for letter in ',"'):
@@ -71,7 +73,7 @@ def csv_cell(value: Value) -> str:
     return f'"{escaped_text}"'
 
 
-class _JsonLines:
+class _JsonLinesWriter:
     def __init__(self, file: IO[str], table: Table) -> None:
         self._file = file
         self._names = table.names
@@ -85,33 +87,35 @@ class _JsonLines:
 def export(
     folder: Path,
     target: Path,
-    kind: Format,
+    file_format: ExportFormat,
     progress: Progress,
     report_damage: Callable[[str], None],
 ) -> dict[str, int]:
-    """Write the tables of a session into a new folder, and return the rows of each.
+    """Write the tables of a session into a new folder, and return the row count of each table.
 
-    Unreadable parts are left out and passed to `report_damage`. Raises SessionError when it is no
-    session, or the new folder is not empty or cannot be written.
+    Unreadable parts are left out and passed to `report_damage`. Raises SessionError if the folder
+    is no session, or the new folder is not empty or cannot be written.
     """
-    return _exported(_all_records(folder, progress, report_damage), target, kind, TABLES)
+    return _export_records(
+        _all_records(folder, progress, report_damage), target, file_format, TABLES
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The streams, consumers and tables that a screen exports."""
+    """The streams and consumers that a screen exports."""
 
     streams: frozenset[str]
     consumers: frozenset[tuple[str, str]]
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """Return the tables that contain selected rows."""
-        samples = (CONSUMER_SAMPLE, ACK_SAMPLE) if self.consumers else (STREAM_SAMPLE,)
-        return (*samples, ADVISORY, CONFIGURATION)
+        """Return the tables that can have rows of the selection."""
+        sample_tables = (CONSUMER_SAMPLE, ACK_SAMPLE) if self.consumers else (STREAM_SAMPLE,)
+        return (*sample_tables, ADVISORY, CONFIGURATION)
 
-    def holds(self, table: Table, values: tuple[Value, ...]) -> bool:
-        """Return whether a row is about a selected stream or consumer."""
+    def is_selected(self, table: Table, values: tuple[Value, ...]) -> bool:
+        """Return whether a row is of a selected stream or consumer."""
         row = dict(zip(table.names, values, strict=True))
         if table is STREAM_SAMPLE:
             return row["name"] in self.streams
@@ -122,31 +126,35 @@ class Selection:
 
 
 def export_selection(
-    records: Iterable[Record], target: Path, kind: Format, selection: Selection
+    records: Iterable[Record], target: Path, file_format: ExportFormat, selection: Selection
 ) -> dict[str, int]:
-    """Write the rows of a selection into a new folder, and return how many of each table.
+    """Write the rows of a selection into a new folder, and return the row count of each table.
 
-    Raises SessionError when the folder is not empty or cannot be written.
+    Raises SessionError if the folder is not empty or cannot be written.
     """
-    return _exported(records, target, kind, selection.tables, selection.holds)
+    return _export_records(records, target, file_format, selection.tables, selection.is_selected)
 
 
-def _exported(
+def _export_records(
     records: Iterable[Record],
     target: Path,
-    kind: Format,
+    file_format: ExportFormat,
     tables: Sequence[Table],
-    holds: Callable[[Table, tuple[Value, ...]], bool] | None = None,
+    is_selected: Callable[[Table, tuple[Value, ...]], bool] | None = None,
 ) -> dict[str, int]:
     counts = {table.name: 0 for table in tables}
     try:
-        private_folder(target.absolute().parent)
+        create_private_folder(target.absolute().parent)
         with complete_folder(target) as folder, ExitStack() as files:
             (folder / "columns.csv").write_text(columns_text(tables), encoding="utf-8")
-            writers = {table.name: _opened(files, folder, kind, table) for table in tables}
+            writers = {
+                table.name: _open_writer(files, folder, file_format, table) for table in tables
+            }
             for record in records:
                 for table, values in rows(record):
-                    if table.name in counts and (holds is None or holds(table, values)):
+                    if table.name in counts and (
+                        is_selected is None or is_selected(table, values)
+                    ):
                         writers[table.name].write(values)
                         counts[table.name] += 1
     except OSError as error:
@@ -154,27 +162,34 @@ def _exported(
     return counts
 
 
-def _opened(files: ExitStack, folder: Path, kind: Format, table: Table) -> _Writer:
+def _open_writer(
+    files: ExitStack, folder: Path, file_format: ExportFormat, table: Table
+) -> _Writer:
     # csv ends its own lines.
-    path = folder / f"{table.name}.{kind}"
+    path = folder / f"{table.name}.{file_format}"
     file = files.enter_context(path.open("w", encoding="utf-8", newline=""))
-    return _Csv(file, table) if kind == "csv" else _JsonLines(file, table)
+    return _CsvWriter(file, table) if file_format == "csv" else _JsonLinesWriter(file, table)
 
 
 def _all_records(
     folder: Path, progress: Progress, report_damage: Callable[[str], None]
 ) -> Iterator[Record]:
-    """Yield the recorded records, and the configurations of keyframes at the start and after
+    """Yield the records of a session, with the configurations in keyframes at its start and after
     gaps.
     """
-    segments_count, before = len(segments(folder)), None
+    segments_count, previous_number = len(list_segments(folder)), None
     progress(0, segments_count)
-    for done_count, part in enumerate(salvaged(folder, read_info(folder), report_damage)):
-        keyframe, first = part.content.keyframe, before is None or part.number > before + 1
-        if keyframe is not None and (first or follows_a_loss(part.content)):
+    for done_count, segment in enumerate(
+        read_readable_segments(folder, read_info(folder), report_damage)
+    ):
+        keyframe, is_first = (
+            segment.content.keyframe,
+            previous_number is None or segment.number > previous_number + 1,
+        )
+        if keyframe is not None and (is_first or begins_after_loss(segment.content)):
             yield keyframe.configured
-        yield from part.records
-        before = part.number
+        yield from segment.records
+        previous_number = segment.number
         progress(done_count + 1, segments_count)
     progress(segments_count, segments_count)
 
@@ -191,15 +206,16 @@ def columns_text(tables: Sequence[Table] = TABLES) -> str:
 
 
 def execute_export(command: ExportSelection, records: Callable[[], Iterable[Record]]) -> str:
-    """Export the selection of a screen; return a sentence with the rows of each table and the
+    """Export the selection of a screen; return a sentence with the row count of each table and the
     folder.
 
-    Raises Refused without a selection, UsageError or SessionError when the folder cannot be used.
+    Raises ActionRefused without a selection, UsageError or SessionError if the folder cannot be
+    used.
     """
     if not command.streams and not command.consumers:
-        raise Refused("there is nothing to export: no stream or consumer is in view")
+        raise ActionRefused("there is nothing to export: no stream or consumer is in view")
     selection = Selection(frozenset(command.streams), frozenset(command.consumers))
-    target = user_path(command.folder).absolute()
+    target = expand_user_path(command.folder).absolute()
     counts = export_selection(records(), target, command.format, selection)
     counts_text = ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count)
     return f"exported {counts_text or 'no rows'} to {target}"

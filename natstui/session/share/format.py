@@ -1,4 +1,6 @@
-"""The format of a recording as text, made from the dataclasses, so it is never out of date."""
+"""The format of a recording as text, generated from the dataclasses, so that it is always
+correct.
+"""
 
 from __future__ import annotations
 
@@ -24,26 +26,26 @@ from natstui.session.share.tables import unit_of
 _INTRODUCTION = f"""\
 # The format of a session, schema version {SCHEMA_VERSION}
 
-Generated from the dataclasses (`natstui sessions format`); a test holds this file to them.
+Generated from the dataclasses (`natstui sessions format`); a test compares this file with them.
 
 A session is a folder:
 
-- `session.json`: what was recorded and when. No secret is ever in it.
+- `session.json`: what was recorded and when. It never contains a secret.
 - `records-000001.jsonl.gz`: a sealed segment, about a minute. `zcat` reads it, and so does Spark.
 - `records-000002.jsonl`: the open segment, written at once. When the recorder was killed, its last
-  line may be torn: leave out what does not end with a line feed.
-- `index.jsonl`: what is where, one line per sealed segment. It may be deleted.
-- `recording.lock`: locked (flock) while somebody records here.
+  line may be torn: ignore a line that does not end with a line feed.
+- `index.jsonl`: the content of each sealed segment, one line per segment. It may be deleted.
+- `recording.lock`: locked (flock) while a process records here.
 
 Every line is one JSON object in UTF-8, without spaces between its parts, and ends with a line
-feed: readers look for its beginning and its end before they decode it. It begins with `kind`.
+feed: readers check its start and its end before they decode it. It begins with `kind`.
 Then comes its time, `at_us`; in a poll `taken_mono_us`, then `taken_at_us`. The other fields
 follow in any order. It ends with `line`, its number in the segment: 0 for the keyframe, then 1,
 2, 3 for the records as they happened. Lines of a sealed segment are not in the order of time:
 sort by `line`, then by `part`. A poll of many rows is cut into parts, each a line with the same
-`line`, and behind it `part` (from 0) and `parts_count`; the rows of all parts together, in order,
-are the poll, and everything else about it stands in part 0. A poll whose parts are not all there
-was being written when the recorder ended.
+`line`, followed by `part` (from 0) and `parts_count`; the rows of all parts together, in order,
+are the poll, and all its other fields are in part 0. A poll with missing parts was being written
+when the recorder ended.
 
 A writer writes every field. The column "there" says what a reader of any version finds: a field
 that is "always" there is in every recording since version 1, and never null; one that "may be
@@ -53,23 +55,23 @@ the same of the items of a list, as of the rows of a column. A reader leaves out
 does not know. Integers beyond a signed 64-bit number are strings of digits. No number is NaN or
 infinite.
 
-The first line of a segment is its keyframe: everything that was known when it began. It is not
-news; whoever counts leaves it out. What a keyframe holds is inside it as in a line of its own,
-but without `kind` and `line`. Segments are in the order of their numbers; numbers that are
+The first line of a segment is its keyframe: the complete state at the start of the segment. It
+repeats earlier records, so do not count it. The records in a keyframe are as in a line of their
+own, but without `kind` and `line`. Segments are in the order of their numbers; numbers that are
 missing at the beginning were deleted to keep within a limit, and `session.json` says so
-(`dropped`). Where the clock was set, a `clock_stepped` line begins a new segment, behind its
-keyframe. A `gap` that lost records begins one too: what was known then is in that keyframe.
+(`dropped`). Where the clock was set, a `clock_stepped` line begins a new segment, after its
+keyframe. A `gap` that lost records begins one too: that keyframe has the state at that time.
 
 Times are UTC. Durations and order come from the times in `_mono_us`: they are of a clock that is
 never set and that counts on while the machine sleeps (CLOCK_BOOTTIME on Linux); its zero means
 nothing, and all times of a session in `_mono_us` are of the same one until the engine starts
-again. Recordings of before stood still in sleep: where the time in UTC runs ahead of it and no
-`clock_stepped` says so, the machine slept.
+again. In older recordings this clock stopped during sleep: where the time in UTC runs ahead of it
+without a `clock_stepped`, the machine slept.
 
 Five columns of the consumers of a poll are differences within the row, as
 `ConsumersAsDifferences` says below: such a poll is packed. Version 1 had the columns of
 `ConsumerColumns`, and so do the poll in a keyframe and a poll with a value that would not come
-back the same from a difference; the names of the columns tell which it is, and it is the same in
+back the same from a difference; the names of the columns show which it is, and it is the same in
 all parts of a poll. All columns of one table are of the same length. A time in
 `delivered_near_us` or `acked_near_us` is a difference when it is less than 1000000000, also when
 it is negative, and µs since 1970 otherwise.
@@ -77,15 +79,15 @@ it is negative, and µs since 1970 otherwise.
 A histogram of times (`LatencyCounts`) has buckets of 1 ns up to bucket 255, then 128 for every
 power of two. The smallest time in bucket b is b ns below 256, and otherwise, with shift = b //
 128 - 1, (128 + b % 128) * 2**shift ns; the largest is 1 ns below the smallest of the next bucket.
-Buckets go from 0 to 8191; those without a count are left out.
+Buckets are numbered from 0 to 8191; a bucket without a count is left out.
 
 `session.json` is one JSON object; spaces do not matter there. `index.jsonl` and `recording.lock`
-need not be written: what is missing is found by reading the segments. A sealed segment is gzip of
+need not be written: a reader reads the segments instead. A sealed segment is gzip of
 one or several members; natstui writes seven, the keyframe in the first, events in the second, and
 servers and connections in the last, so that a reader can open what it needs.
 
-Payloads are in a session only when somebody asked for them; `session.json` says so (`payloads`).
-Connections, which hold users and addresses, are in it only with `[session] connections = true`.
+Payloads are in a session only if the user requested them; `session.json` says so (`payloads`).
+Connections, which have users and addresses, are in it only with `[session] connections = true`.
 
     zcat records-*.gz | jq -c 'select(.kind == "advisory") | .text'
     zcat records-*.gz | jq -c 'select(.kind == "snapshot") | .taken_at_us as $t | .consumers
@@ -96,26 +98,26 @@ Connections, which hold users and addresses, are in it only with `[session] conn
 
 
 @cache
-def _docstrings(module: ModuleType) -> dict[str, dict[str, str]]:
-    """Return class → field → the text under it, read from the source."""
-    found: dict[str, dict[str, str]] = {}
+def _field_texts(module: ModuleType) -> dict[str, dict[str, str]]:
+    """Return class → field → the docstring of the field, read from the source."""
+    texts_by_class: dict[str, dict[str, str]] = {}
     for node in ast.parse(inspect.getsource(module)).body:
         if isinstance(node, ast.ClassDef):
-            texts = found.setdefault(node.name, {})
-            for field, below in zip(node.body, node.body[1:], strict=False):
+            texts = texts_by_class.setdefault(node.name, {})
+            for field, following in zip(node.body, node.body[1:], strict=False):
                 if (
                     isinstance(field, ast.AnnAssign)
                     and isinstance(field.target, ast.Name)
-                    and isinstance(below, ast.Expr)
-                    and isinstance(below.value, ast.Constant)
+                    and isinstance(following, ast.Expr)
+                    and isinstance(following.value, ast.Constant)
                 ):
-                    text = " ".join(str(below.value.value).split())
+                    text = " ".join(str(following.value.value).split())
                     texts[field.target.id] = text
-    return found
+    return texts_by_class
 
 
-def _shape(hint: Any) -> str:
-    """Return a type as JSON represents it."""
+def _json_type(hint: Any) -> str:
+    """Return the JSON type of a Python type as text, as `list[str]` or `int | null`."""
     text = re.sub(r"\b(?:natstui|typing|collections|abc)(?:\.\w+)*\.(?=\w)", "", str(hint))
     text = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", text)
     text = text.replace("NoneType", "null").replace("None", "null")
@@ -128,7 +130,7 @@ ALWAYS, MAYBE_ABSENT, MAYBE_NULL, VALUES_MAYBE_NULL = (
 
 
 def presence(field: dataclasses.Field[Any], hint: Any) -> str:
-    """Return whether a field is always there, or may be absent or null."""
+    """Return whether a field is always there, or may be absent or null, as text."""
     is_required = (
         field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     )
@@ -141,58 +143,58 @@ def presence(field: dataclasses.Field[Any], hint: Any) -> str:
     return ", ".join(filter(None, parts)) or ALWAYS
 
 
-def _table(cls: Any) -> Iterator[str]:
-    """Yield the section of one dataclass."""
+def _field_table_lines(cls: Any) -> Iterator[str]:
+    """Yield the lines of the table of a dataclass's fields."""
     module = inspect.getmodule(cls)
-    texts = _docstrings(module).get(cls.__name__, {}) if module else {}
+    texts = _field_texts(module).get(cls.__name__, {}) if module else {}
     hints = typing.get_type_hints(cls)
     yield "| field | type | there | unit | meaning |"
     yield "|---|---|---|---|---|"
     for field in dataclasses.fields(cls):
-        shape = _shape(hints[field.name])
-        numeric = re.search(r"\b(int|float)\b", shape)
-        unit = unit_of(field.name) if numeric else ""
+        json_type = _json_type(hints[field.name])
+        is_numeric = re.search(r"\b(int|float)\b", json_type)
+        unit = unit_of(field.name) if is_numeric else ""
         presence_text = presence(field, hints[field.name])
-        cells = (f"`{field.name}`", shape, presence_text, unit, texts.get(field.name, ""))
+        cells = (f"`{field.name}`", json_type, presence_text, unit, texts.get(field.name, ""))
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _section(cls: Any, title: str) -> Iterator[str]:
+def _section_lines(cls: Any, title: str) -> Iterator[str]:
     yield f"\n{title}\n"
     yield textwrap.fill(" ".join((cls.__doc__ or "").split()), 99) + "\n"
-    yield from _table(cls)
+    yield from _field_table_lines(cls)
 
 
-def _parts(cls: Any, collected: dict[str, Any]) -> None:
-    """Collect the dataclasses inside a dataclass."""
+def _collect_nested(cls: Any, collected: dict[str, Any]) -> None:
+    """Add the dataclasses inside a dataclass to `collected`, by name."""
     for hint in typing.get_type_hints(cls).values():
-        for inner in _inside(hint):
+        for inner in _iterate_dataclasses(hint):
             if inner.__name__ not in collected:
                 collected[inner.__name__] = inner
-                _parts(inner, collected)
+                _collect_nested(inner, collected)
 
 
-def _inside(hint: Any) -> Iterator[Any]:
+def _iterate_dataclasses(hint: Any) -> Iterator[Any]:
     if dataclasses.is_dataclass(hint):
         yield hint
     for argument in typing.get_args(hint):
-        yield from _inside(argument)
+        yield from _iterate_dataclasses(argument)
 
 
 def format_text() -> str:
-    """Return the whole description, in Markdown."""
+    """Return the complete description, in Markdown."""
     kinds = [cls for cls in typing.get_args(Record) if cls not in NEVER_RECORDED]
     lines = [_INTRODUCTION]
     parts: dict[str, Any] = {}
     for cls in (*kinds, Keyframe):
-        lines += _section(cls, f"## kind `{kind_of(cls)}`")
-        _parts(cls, parts)
+        lines += _section_lines(cls, f"## kind `{kind_of(cls)}`")
+        _collect_nested(cls, parts)
     parts[ConsumersAsDifferences.__name__] = ConsumersAsDifferences
-    _parts(SegmentIndex, parts)
+    _collect_nested(SegmentIndex, parts)
     for name in sorted(parts):
         if parts[name] not in kinds:
-            lines += _section(parts[name], f"## {name}")
+            lines += _section_lines(parts[name], f"## {name}")
     for title, cls in (("session.json", SessionInfo), ("DroppedSegments", DroppedSegments)):
-        lines += _section(cls, f"## {title}")
-    lines += _section(SegmentIndex, "## a line of index.jsonl")
+        lines += _section_lines(cls, f"## {title}")
+    lines += _section_lines(SegmentIndex, "## a line of index.jsonl")
     return "\n".join(lines) + "\n"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from natstui.clean import clean_line
-from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.findings.finding import Finding
 from natstui.model.findings.recorded import finding_of
 from natstui.model.live.state import State
@@ -15,36 +15,42 @@ from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
 
 
-def recorded_findings(
-    folder: Path, step: Callable[[int, int], None]
+def read_recorded_findings(
+    folder: Path, report_progress: Callable[[int, int], None]
 ) -> tuple[State, list[Finding], list[str]]:
-    """Return the last state, the findings that had ended by then, and what could not be read.
+    """Return the last state, the findings that ended before it, and sentences about unreadable
+    parts.
 
-    Raises SessionError when nothing can be read.
+    `report_progress` is called with the µs of recording read so far, and of all. Raises
+    SessionError if nothing can be read.
     """
     recording, ended_findings, state = Recording(folder, salvage=True), list[Finding](), State()
-    unknown = set[str]()
-    span_us = max(1, recording.end_us - recording.start_us)
+    unknown_codes = set[str]()
+    duration_us = max(1, recording.end_us - recording.start_us)
     for record in recording.records():
         if isinstance(record, FindingsChanged | FindingsSoFar):
-            unknown.update(
+            unknown_codes.update(
                 finding.code for finding in record.findings if finding_of(finding) is None
             )
-        before, state = state, judged_after(state, record)
+        before, state = state, apply_and_evaluate(state, record)
         if state.findings is not before.findings:
             ended_findings += state.findings.ended
-        step(min(span_us, max(0, state.now_at_us - recording.start_us)), span_us)
-    unread = unread_texts(folder)
-    if unknown:
-        codes = ", ".join(sorted(map(clean_line, unknown))[:5])
-        unread.append(f"findings with codes unknown to this natstui: {codes}")
-    return state, ended_findings, unread
+        report_progress(
+            min(duration_us, max(0, state.now_at_us - recording.start_us)), duration_us
+        )
+    unreadable_part_texts = describe_unreadable_parts(folder)
+    if unknown_codes:
+        codes = ", ".join(sorted(map(clean_line, unknown_codes))[:5])
+        unreadable_part_texts.append(f"findings with codes unknown to this natstui: {codes}")
+    return state, ended_findings, unreadable_part_texts
 
 
-def unread_texts(folder: Path) -> list[str]:
-    """Return what of a recording cannot be judged: its damage, or that it has no poll."""
+def describe_unreadable_parts(folder: Path) -> list[str]:
+    """Return a sentence for each part of a recording that cannot be checked: its damage, or that
+    it has no poll.
+    """
     verdict = verify(folder)
     texts = [finding.text for finding in verdict.findings if finding.damage]
     if not verdict.polls_count:
-        texts.append("it holds no poll: nothing was looked at")
+        texts.append("it has no poll: nothing was checked")
     return texts

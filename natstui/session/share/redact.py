@@ -1,7 +1,7 @@
-"""Names replaced by pseudonyms, the same everywhere in a session, before it goes to somebody else.
+"""Replaces names by pseudonyms, the same everywhere in a session, before the session is shared.
 
-Safe by default: text that is not listed here becomes "(redacted)", also in records that are added
-later. Numbers, times and words from closed lists stay.
+Every text that is not listed here becomes "(redacted)", also in records of later versions.
+Numbers, times and texts of a closed list stay.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 from natstui.errors import SessionError
 from natstui.lines import BadLine
-from natstui.session.files.entry import Splitter, encode_keyframe
+from natstui.session.files.entry import RecordSplitter, encode_keyframe
 from natstui.session.files.info import SessionInfo
 from natstui.session.files.segment import Content
 
 REDACTED = "(redacted)"
-_KEPT = frozenset(
+_KEPT_FIELDS = frozenset(
     {
         "EngineStarted.natstui_version", "EngineStarted.theme", "LinkChanged.server_version",
         "Advisory.type", "FindingReport.code", "StreamConfiguration.storage",
@@ -30,11 +30,11 @@ _KEPT = frozenset(
         "ClientConnection.protocol", "ClientConnection.tls_version",
     }
 )  # fmt: skip
-_STREAM, _CONSUMER, _SERVER, _ACCOUNT, _USER, _ROLE, _CLIENT, _PART = (
+_STREAM, _CONSUMER, _SERVER, _ACCOUNT, _USER, _ROLE, _CLIENT, _FINDING_PART = (
     "stream", "consumer", "server", "account", "user", "role", "client", "part"
 )  # fmt: skip
 _SERVER_ID, _ADDRESS = "id", "address"
-_CATEGORY = {
+_CATEGORY_BY_FIELD = {
     "EngineStarted.account": _ACCOUNT,
     "StreamColumns.name": _STREAM,
     "StreamColumns.leader": _SERVER,
@@ -64,9 +64,9 @@ _CATEGORY = {
     "AdvisoriesCounted.consumer": _CONSUMER,
     "FindingReport.stream": _STREAM,
     "FindingReport.consumer": _CONSUMER,
-    "FindingReport.part": _PART,
-    "Trouble.stream": _STREAM,
-    "Trouble.consumer": _CONSUMER,
+    "FindingReport.part": _FINDING_PART,
+    "AdvisoryCounts.stream": _STREAM,
+    "AdvisoryCounts.consumer": _CONSUMER,
     "AckSample.stream": _STREAM,
     "AckSample.consumer": _CONSUMER,
     "AcksCounted.stream": _STREAM,
@@ -105,7 +105,7 @@ _CATEGORY = {
     "ClientConnection.address": _ADDRESS,
     "Subscription.queue": _CONSUMER,
 }
-_SUBJECTS = frozenset(
+_SUBJECT_FIELDS = frozenset(
     {
         "StreamConfiguration.subjects", "ConsumerConfiguration.filter_subjects",
         "ConsumerConfiguration.deliver_subject", "Permitted.publish_allow",
@@ -115,7 +115,7 @@ _SUBJECTS = frozenset(
         "Subscription.subject",
     }
 )  # fmt: skip
-API_WORDS = frozenset(
+API_TOKENS = frozenset(
     {
         "API", "ACK", "NEXT", "STREAM", "CONSUMER", "LIST", "NAMES", "INFO", "CREATE", "UPDATE",
         "DELETE", "PURGE", "MSG", "GET", "DIRECT", "DURABLE", "EVENT", "ADVISORY", "METRIC",
@@ -123,102 +123,111 @@ API_WORDS = frozenset(
         "*", ">", "_INBOX", "$JS", "$KV", "$O", "$SYS",
     }
 )  # fmt: skip
-_KV, _OBJECTS = "KV_", "OBJ_"
+_KV_PREFIX, _OBJECT_PREFIX = "KV_", "OBJ_"
 
 
-def _closed_words(cls: type) -> frozenset[str]:
-    """Return the fields of a dataclass whose text is one of a closed list."""
+def _literal_fields(cls: type) -> frozenset[str]:
+    """Return the names of the fields of a dataclass whose type is a Literal."""
     hints = typing.get_type_hints(cls)
     return frozenset(name for name, hint in hints.items() if "Literal[" in str(hint))
 
 
 class Pseudonyms:
-    """Replaces names; the first stream seen is `stream-1`, everywhere."""
+    """Replaces names; the first stream is `stream-1` everywhere."""
 
     def __init__(self) -> None:
         self._pseudonyms: dict[tuple[str, str], str] = {}
-        self._counts: dict[str, int] = {}
-        self._closed: dict[type, frozenset[str]] = {}
+        self._count_by_category: dict[str, int] = {}
+        self._literal_fields_by_class: dict[type, frozenset[str]] = {}
 
-    def name(self, category: str, text: str) -> str:
-        """Return the pseudonym of a name."""
+    def pseudonym_of(self, category: str, text: str) -> str:
+        """Return the pseudonym of a name in a category; the same name always gets the same
+        pseudonym.
+        """
         key = (category, text)
         if key not in self._pseudonyms:
-            self._counts[category] = self._counts.get(category, 0) + 1
-            prefix = next((p for p in (_KV, _OBJECTS) if text.startswith(p)), "")
-            self._pseudonyms[key] = f"{prefix}{category}-{self._counts[category]}"
+            self._count_by_category[category] = self._count_by_category.get(category, 0) + 1
+            prefix = next((p for p in (_KV_PREFIX, _OBJECT_PREFIX) if text.startswith(p)), "")
+            self._pseudonyms[key] = f"{prefix}{category}-{self._count_by_category[category]}"
         return self._pseudonyms[key]
 
-    def subject(self, text: str) -> str:
-        """Return a subject of pseudonyms, with its wildcards and the server's own words."""
+    def redact_subject(self, text: str) -> str:
+        """Return a subject of pseudonyms; wildcards and tokens of the server stay."""
         return ".".join(
-            token if token in API_WORDS else self.name("token", token) for token in text.split(".")
+            token if token in API_TOKENS else self.pseudonym_of("token", token)
+            for token in text.split(".")
         )
 
-    def value(self, value: Any) -> Any:
+    def redact(self, value: Any) -> Any:
         """Return a dataclass with its names replaced."""
         cls = type(value)
-        if cls not in self._closed:
-            self._closed[cls] = _closed_words(cls)
-        closed_fields = self._closed[cls]
+        if cls not in self._literal_fields_by_class:
+            self._literal_fields_by_class[cls] = _literal_fields(cls)
+        literal_fields = self._literal_fields_by_class[cls]
         replacements = {
-            field.name: self._of(
-                getattr(value, field.name), self._rule(cls, field.name, closed_fields)
+            field.name: self._redact_value(
+                getattr(value, field.name), self._redaction_of(cls, field.name, literal_fields)
             )
             for field in dataclasses.fields(value)
         }
         return cls(**replacements)
 
-    def _rule(self, cls: type, name: str, closed_fields: frozenset[str]) -> Callable[[str], str]:
+    def _redaction_of(
+        self, cls: type, name: str, literal_fields: frozenset[str]
+    ) -> Callable[[str], str]:
         """Return the function that replaces the text of a field."""
         full_name = f"{cls.__name__}.{name}"
-        if name in closed_fields or full_name in _KEPT:
+        if name in literal_fields or full_name in _KEPT_FIELDS:
             return str
-        if full_name in _SUBJECTS:
-            return self.subject
-        if full_name in _CATEGORY:
+        if full_name in _SUBJECT_FIELDS:
+            return self.redact_subject
+        if full_name in _CATEGORY_BY_FIELD:
             # What is about no consumer stays so.
-            return lambda text: self.name(_CATEGORY[full_name], text) if text else text
+            return lambda text: (
+                self.pseudonym_of(_CATEGORY_BY_FIELD[full_name], text) if text else text
+            )
         if full_name == "Snapshot.unreachable_consumers":
             # Pairs of stream and consumer; both get the same kind of name.
-            return lambda text: self.name(_CONSUMER, text)
+            return lambda text: self.pseudonym_of(_CONSUMER, text)
         if name.endswith("_json"):
             return lambda text: "{}"
         return lambda text: REDACTED if text else ""
 
-    def _of(self, value: Any, rule: Callable[[str], str]) -> Any:
+    def _redact_value(self, value: Any, redact_text: Callable[[str], str]) -> Any:
         if isinstance(value, str):
-            return rule(value)
+            return redact_text(value)
         if isinstance(value, tuple):
-            return tuple(self._of(part, rule) for part in value)
+            return tuple(self._redact_value(part, redact_text) for part in value)
         if isinstance(value, dict):
             return {}
-        return self.value(value) if dataclasses.is_dataclass(value) else value
+        return self.redact(value) if dataclasses.is_dataclass(value) else value
 
-    def info(self, info: SessionInfo) -> SessionInfo:
-        """Return session.json with its names replaced."""
+    def redact_info(self, info: SessionInfo) -> SessionInfo:
+        """Return the info of a session with its names replaced."""
         return replace(
             info,
             name="redacted",
             target=REDACTED,
-            server_name=info.server_name and self.name(_SERVER, info.server_name),
+            server_name=info.server_name and self.pseudonym_of(_SERVER, info.server_name),
             server_url=None,
-            cluster=info.cluster and self.name(_SERVER, info.cluster),
-            account=info.account and self.name(_ACCOUNT, info.account),
+            cluster=info.cluster and self.pseudonym_of(_SERVER, info.cluster),
+            account=info.account and self.pseudonym_of(_ACCOUNT, info.account),
             notes=(REDACTED,) * len(info.notes),
             redacted=True,
         )
 
-    def text(self, content: Content) -> bytes:
-        """Return a segment's lines without names; raises SessionError when one cannot be read."""
+    def redact_content(self, content: Content) -> bytes:
+        """Return the lines of a segment with names replaced; raises SessionError if a line cannot
+        be read.
+        """
         lines = []
-        splitter = Splitter()
+        splitter = RecordSplitter()
         if content.keyframe is not None:
-            lines.append(encode_keyframe(self.value(content.keyframe)))
+            lines.append(encode_keyframe(self.redact(content.keyframe)))
         try:
             for entry in content.entries:
-                record = self.value(entry.record())
-                lines.extend(splitter.lines(record, entry.line_count))
+                record = self.redact(entry.record())
+                lines.extend(splitter.lines(record, entry.line_number))
         except BadLine as error:
             raise SessionError(f"what cannot be read cannot be redacted: {error}") from error
         return b"".join(lines)

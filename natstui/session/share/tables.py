@@ -72,12 +72,12 @@ _UNITS_BY_NAME = {
     "server_cpu_ratio": "ratio, from 0",
 }
 """Units of columns whose name does not end with one, and of ratios that may exceed 1."""
-_LEFT_OUT = {"peers", "upstreams", "replicas", "desired"}
+_OMITTED_FIELDS = {"peers", "upstreams", "replicas", "desired"}
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of an exported table."""
+    """A column of an exported table."""
 
     name: str
     unit: str
@@ -86,7 +86,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One exported file."""
+    """An exported table: a file of rows."""
 
     name: str
     text: str
@@ -94,51 +94,56 @@ class Table:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns, in order."""
+        """Return the names of the columns, in order."""
         return tuple(column.name for column in self.columns)
 
 
 def unit_of(name: str) -> str:
-    """Return the unit a column's name ends with; `text` when it is no number."""
+    """Return the unit of a column by its name; `text` if the column has no numbers."""
     if name in _UNITS_BY_NAME:
         return _UNITS_BY_NAME[name]
     for suffix in sorted(_UNITS, key=len, reverse=True):
         if name.endswith(suffix):
             return _UNITS[suffix]
-    return "true or false" if name in _FLAGS else "text"
+    return "true or false" if name in _BOOLEAN_COLUMNS else "text"
 
 
-_FLAGS = {"push_bound", "paused", "partial"}
-_AT = Column("at_us", _UNITS["_at_us"], "when this was measured")
+_BOOLEAN_COLUMNS = {"push_bound", "paused", "partial"}
+_AT_COLUMN = Column("at_us", _UNITS["_at_us"], "when this was measured")
 
 
-def _columns(texts: dict[str, str]) -> tuple[Column, ...]:
-    return (_AT, *(Column(name, unit_of(name), text) for name, text in texts.items()))
+def _columns(text_by_name: dict[str, str]) -> tuple[Column, ...]:
+    return (
+        _AT_COLUMN,
+        *(Column(name, unit_of(name), text) for name, text in text_by_name.items()),
+    )
 
 
-def _fields_of(table: type[StreamColumns] | type[ConsumerColumns], owner: str) -> dict[str, str]:
-    names = [field.name for field in fields(table) if field.name not in _LEFT_OUT]
+def _describe_fields(
+    table: type[StreamColumns] | type[ConsumerColumns], owner: str
+) -> dict[str, str]:
+    names = [field.name for field in fields(table) if field.name not in _OMITTED_FIELDS]
     return {name: f"{name.rsplit('_', 1)[0].replace('_', ' ')} of the {owner}" for name in names}
 
 
-_COUNTS = {field.name: "in the interval" for field in fields(Counts)}
+_COUNT_TEXTS = {field.name: "in the interval" for field in fields(Counts)}
 
 STREAM_SAMPLE = Table(
     "stream_sample",
     "one row per stream and poll",
-    _columns({"mono_us": "when the poll began"} | _fields_of(StreamColumns, "stream")),
+    _columns({"mono_us": "when the poll began"} | _describe_fields(StreamColumns, "stream")),
 )
 CONSUMER_SAMPLE = Table(
     "consumer_sample",
     "one row per consumer and poll",
-    _columns({"mono_us": "when the poll began"} | _fields_of(ConsumerColumns, "consumer")),
+    _columns({"mono_us": "when the poll began"} | _describe_fields(ConsumerColumns, "consumer")),
 )
 ADVISORY = Table(
     "advisory",
     "one row per advisory of the server",
     _columns(
         {
-            "type": "last word of the advisory's type",
+            "type": "last token of the advisory's type",
             "stream": "stream concerned",
             "consumer": "consumer concerned",
             "text": "one sentence",
@@ -171,7 +176,7 @@ BENCH_INTERVAL = Table(
             "interval_s": "length of the interval since the last report",
             "cpu_ratio": "CPU time, as a share of one core",
         }
-        | _COUNTS
+        | _COUNT_TEXTS
     ),
 )
 BENCH_LATENCY = Table(
@@ -202,7 +207,7 @@ BENCH_RESULT = Table(
             "publish_per_s": "messages published",
             "receive_per_s": "messages received",
         }
-        | {field.name: "count in the whole run" for field in fields(Counts)}
+        | {field.name: "count in the run" for field in fields(Counts)}
     ),
 )
 EVENT = Table(
@@ -247,16 +252,16 @@ FINDING = Table(
         }
     ),
 )
-_STORAGE = {
-    f"{kind}_{what}_bytes": f"{text} in {where}"
-    for kind, where in (("file", "files"), ("store", "memory"))
-    for what, text in (
-        ("used", "what JetStream holds"),
+_STORAGE_TEXTS = {
+    f"{kind}_{amount}_bytes": f"{text} in {storage_name}"
+    for kind, storage_name in (("file", "files"), ("store", "memory"))
+    for amount, text in (
+        ("used", "storage used by JetStream"),
         ("reserved", "storage reserved by streams with max bytes"),
         ("max", "limit of the storage of JetStream"),
     )
 }
-_JETSTREAM = {
+_JETSTREAM_TEXTS = {
     "ha_assets_count": "streams and consumers with several replicas on the server",
     "streams_count": "streams on the server",
     "consumers_count": "consumers on the server",
@@ -266,7 +271,7 @@ _JETSTREAM = {
     "api_errors_count": "JetStream API requests refused since the server started",
     "api_inflight_count": "JetStream API requests in progress",
 }
-_SERVER = {
+_SERVER_TEXTS = {
     "server_id": "id of the server, new at each start",
     "name": "name of the server",
     "cluster": "cluster of the server",
@@ -290,15 +295,20 @@ _SERVER = {
 SERVER_SAMPLE = Table(
     "server_sample",
     "one row per server every 10 s, and when the set of replying servers changes",
-    _columns(_SERVER | {"meta_leader": "leader of the meta group"} | _STORAGE | _JETSTREAM),
+    _columns(
+        _SERVER_TEXTS
+        | {"meta_leader": "leader of the meta group"}
+        | _STORAGE_TEXTS
+        | _JETSTREAM_TEXTS
+    ),
 )
-_CONNECTION = {
+_CONNECTION_TEXTS = {
     "server_id": "of its server",
     "connection_id": "its number there",
     "server_name": "of its server",
     "kind": "Client or Leafnode",
     "protocol": "nats, mqtt or websocket",
-    "name": "name that the client gave itself",
+    "name": "name that the client chose",
     "user": "its user",
     "address": "address as the server sees it",
     "language": "of its library",
@@ -318,7 +328,7 @@ _CONNECTION = {
 CONNECTION_SAMPLE = Table(
     "connection_sample",
     "one row per connection every 30 s, if [session] connections = true",
-    _columns(_CONNECTION),
+    _columns(_CONNECTION_TEXTS),
 )
 TABLES = (
     STREAM_SAMPLE, CONSUMER_SAMPLE, ADVISORY, ACK_SAMPLE, FINDING, BENCH_INTERVAL, BENCH_LATENCY,
@@ -331,34 +341,34 @@ Row = tuple[Table, tuple[Value, ...]]
 
 
 def rows(record: Record) -> Iterator[Row]:
-    """Yield the table rows of a record; some kinds have none."""
+    """Yield the rows of a record, each with its table; some kinds of records have none."""
     match record:
         case Snapshot():
-            yield from _samples(STREAM_SAMPLE, record, record.streams)
-            yield from _samples(CONSUMER_SAMPLE, record, record.consumers)
+            yield from _sample_rows(STREAM_SAMPLE, record, record.streams)
+            yield from _sample_rows(CONSUMER_SAMPLE, record, record.consumers)
         case Advisory():
             yield ADVISORY, astuple(record)
         case AckSample():
             yield ACK_SAMPLE, astuple(record)
         case FindingsChanged():
-            yield from _findings(record)
+            yield from _finding_rows(record)
         case Configured():
-            yield from _configurations(record)
+            yield from _configuration_rows(record)
         case BenchmarkReport():
-            yield from _report(record)
+            yield from _report_rows(record)
         case BenchmarkFinished():
-            yield from _result(record)
+            yield from _result_rows(record)
         case ServersRead():
-            yield from _servers(record)
+            yield from _server_rows(record)
         case ConnectionsRead():
             for connection in record.connections.rows:
-                values = tuple(getattr(connection, name) for name in _CONNECTION)
+                values = tuple(getattr(connection, name) for name in _CONNECTION_TEXTS)
                 yield CONNECTION_SAMPLE, (record.at_us, *values)
         case _:
-            yield from _event(record)
+            yield from _event_rows(record)
 
 
-def _samples(
+def _sample_rows(
     table: Table, poll: Snapshot, columns: StreamColumns | ConsumerColumns
 ) -> Iterator[Row]:
     sequences = [getattr(columns, name) for name in table.names[2:]]
@@ -366,7 +376,7 @@ def _samples(
         yield table, (poll.taken_at_us, poll.taken_mono_us, *values)
 
 
-def _findings(record: FindingsChanged) -> Iterator[Row]:
+def _finding_rows(record: FindingsChanged) -> Iterator[Row]:
     for finding in record.findings:
         values = list(astuple(finding))
         values[-3:-1] = [
@@ -376,20 +386,20 @@ def _findings(record: FindingsChanged) -> Iterator[Row]:
         yield FINDING, (record.at_us, *values)
 
 
-def _servers(record: ServersRead) -> Iterator[Row]:
+def _server_rows(record: ServersRead) -> Iterator[Row]:
     for server in record.servers.rows:
         meta, jetstream = record.servers.meta_of(server), server.jetstream
-        values: list[Value] = [getattr(server, name) for name in _SERVER]
+        values: list[Value] = [getattr(server, name) for name in _SERVER_TEXTS]
         values.append(None if meta is None else meta.leader)
         if jetstream is None:
-            values += [None] * (len(_STORAGE) + len(_JETSTREAM))
+            values += [None] * (len(_STORAGE_TEXTS) + len(_JETSTREAM_TEXTS))
         else:
             values += [*astuple(jetstream.file), *astuple(jetstream.memory)]
-            values += [getattr(jetstream, name) for name in _JETSTREAM]
+            values += [getattr(jetstream, name) for name in _JETSTREAM_TEXTS]
         yield SERVER_SAMPLE, (record.at_us, *values)
 
 
-def _configurations(record: Configured) -> Iterator[Row]:
+def _configuration_rows(record: Configured) -> Iterator[Row]:
     for stream in record.streams:
         values = (record.at_us, stream.name, None, stream.created_at_us, stream.config_json)
         yield CONFIGURATION, values
@@ -406,24 +416,24 @@ def _configurations(record: Configured) -> Iterator[Row]:
         )
 
 
-def _report(record: BenchmarkReport) -> Iterator[Row]:
+def _report_rows(record: BenchmarkReport) -> Iterator[Row]:
     worker = (record.at_us, record.run_id, record.role, record.worker_id)
     yield (
         BENCH_INTERVAL,
-        (*worker, record.interval_s, record.cpu_ratio, *_values(record.counts)),
+        (*worker, record.interval_s, record.cpu_ratio, *_count_values(record.counts)),
     )
     for name in LATENCY_FIELDS:
         histogram = getattr(record.latencies, name)
         for bucket, count in zip(histogram.buckets, histogram.counts, strict=False):
-            edges = (bucket_low_ns(bucket), bucket_high_ns(bucket))
-            yield BENCH_LATENCY, (*worker, name, *edges, count)
+            bucket_range_ns = (bucket_low_ns(bucket), bucket_high_ns(bucket))
+            yield BENCH_LATENCY, (*worker, name, *bucket_range_ns, count)
 
 
-def _values(counts: object) -> tuple[Value, ...]:
+def _count_values(counts: object) -> tuple[Value, ...]:
     return tuple(getattr(counts, field.name) for field in fields(counts))  # type: ignore[arg-type]
 
 
-def _result(record: BenchmarkFinished) -> Iterator[Row]:
+def _result_rows(record: BenchmarkFinished) -> Iterator[Row]:
     result = record.result
     yield (
         BENCH_RESULT,
@@ -436,12 +446,12 @@ def _result(record: BenchmarkFinished) -> Iterator[Row]:
             result.partial,
             result.publish_per_s,
             result.receive_per_s,
-            *_values(result.counts),
+            *_count_values(result.counts),
         ),
     )
 
 
-def _event(record: Record) -> Iterator[Row]:
+def _event_rows(record: Record) -> Iterator[Row]:
     event = _event_cells(record)
     if event is not None:
         kind, object_text, status, text = event
@@ -452,7 +462,7 @@ EventCells = tuple[str, str | None, str | None, str | None]
 
 
 def _event_cells(record: Record) -> EventCells | None:
-    """Return kind, object, status and sentence of an event."""
+    """Return kind, object, status and text of an event; None if a record is no event."""
     match record:
         case Noted():
             return "note", None, None, record.text

@@ -1,4 +1,4 @@
-"""The verification of a session: what can be read, what is missing, first and last time."""
+"""The verification of a session: its damage, its gaps, and its first and last time."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from natstui.errors import SessionError
-from natstui.files import open_plain
+from natstui.files import open_regular_file
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Record
 from natstui.model.records.recording import Gap
 from natstui.session.files.folder import (
     INFO,
     SegmentFile,
-    fewer_than_written,
+    find_missing_segments,
     is_recording,
-    missing,
-    nothing_left,
-    reading,
-    segments,
+    list_segments,
+    missing_record_texts,
+    no_segment_texts,
+    translate_read_errors,
 )
 from natstui.session.files.index import SegmentIndex, read_index
 from natstui.session.files.info import (
-    NOT_AS_WRITTEN,
+    CHANGED_INFO_TEXT,
     SessionInfo,
     read_checked_info,
     read_info,
 )
 from natstui.session.files.segment import (
     Content,
-    CutSegment,
-    read_cut,
+    DamagedSegment,
+    decode_or_none,
+    read_damaged,
     read_segment,
-    readable,
 )
 from natstui.units import bytes_text, counted, duration_text
 
-_KILLED_LOSES_US = 1_000_000
+_MAX_KILL_LOSS_US = 1_000_000
 _MISSED_POLLS = 3
 """Number of missed polls in a row that count as a gap."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One finding about a session: damage, or something that is missing."""
+class SessionFinding:
+    """A finding about a session: damage, or something that is missing."""
 
     damage: bool
     """Whether something that was written cannot be read; else it was never recorded, or deleted.
@@ -57,7 +57,7 @@ class Finding:
 class Verdict:
     """The result of a verification."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[SessionFinding, ...]
     segments_count: int
     records_count: int
     polls_count: int
@@ -71,56 +71,57 @@ class Verdict:
 
     @property
     def damaged(self) -> bool:
-        """Return whether something cannot be read."""
+        """Return whether a part of the session cannot be read."""
         return any(finding.damage for finding in self.findings)
 
 
-class _Check:
-    """Checks records in order and collects findings."""
+class _SessionChecker:
+    """Checks records in order and collects findings about the session."""
 
     def __init__(self) -> None:
-        self.findings: list[Finding] = []
+        self.findings: list[SessionFinding] = []
         self.records_count = self.polls_count = self.consumer_samples_count = 0
         self.unreadable_lines_count = 0
         self.first_at_us: int | None = None
         self.last_at_us: int | None = None
         self._poll: Snapshot | None = None
 
-    def note(self, text: str, *, damage: bool) -> None:
-        self.findings.append(Finding(damage, text))
+    def add_finding(self, text: str, *, damage: bool) -> None:
+        self.findings.append(SessionFinding(damage, text))
 
-    def take(self, record: Record) -> None:
+    def add_record(self, record: Record) -> None:
         at_us = record.taken_at_us if isinstance(record, Snapshot) else record.at_us
         self.records_count += 1
         self.first_at_us = at_us if self.first_at_us is None else self.first_at_us
         self.last_at_us = at_us
         if isinstance(record, Snapshot):
-            self._take_poll(record)
+            self._add_poll(record)
         elif isinstance(record, Gap):
             lost_count = record.lost_records_count
-            self.note(
-                f"gap from {moment_text(record.from_at_us)} to {moment_text(record.at_us)}:"
-                f" {record.reason}; {counted(lost_count, 'record')} lost",
+            self.add_finding(
+                f"gap from {millisecond_text(record.from_at_us)} to"
+                f" {millisecond_text(record.at_us)}: {record.reason};"
+                f" {counted(lost_count, 'record')} lost",
                 damage=False,
             )
 
-    def _take_poll(self, poll: Snapshot) -> None:
+    def _add_poll(self, poll: Snapshot) -> None:
         self.polls_count += 1
         self.consumer_samples_count += len(poll.consumers.name)
-        before, self._poll = self._poll, poll
-        if before is None or before.cost.interval_us <= 0:
+        previous_poll, self._poll = self._poll, poll
+        if previous_poll is None or previous_poll.cost.interval_us <= 0:
             return
-        silent_us = poll.taken_mono_us - before.taken_mono_us
-        if silent_us > _MISSED_POLLS * before.cost.interval_us:
-            self.note(
-                f"no poll for {duration_text(silent_us / 1e6)} after"
-                f" {moment_text(before.taken_at_us)}",
+        gap_us = poll.taken_mono_us - previous_poll.taken_mono_us
+        if gap_us > _MISSED_POLLS * previous_poll.cost.interval_us:
+            self.add_finding(
+                f"no poll for {duration_text(gap_us / 1e6)} after"
+                f" {millisecond_text(previous_poll.taken_at_us)}",
                 damage=False,
             )
 
 
-def moment_text(at_us: int) -> str:
-    """Return a moment in UTC to the millisecond; any number can be shown."""
+def millisecond_text(at_us: int) -> str:
+    """Return a time in UTC to the millisecond; beyond the calendar, in µs."""
     try:
         moment = datetime.fromtimestamp(at_us / 1e6, UTC)
     except (ValueError, OverflowError, OSError):
@@ -129,39 +130,43 @@ def moment_text(at_us: int) -> str:
 
 
 def verify(folder: Path) -> Verdict:
-    """Read everything in a session; raises SessionError when it is no session at all."""
-    # Before it is read: what ends meanwhile was not cut off.
-    recording = is_recording(folder)
+    """Read a complete session and return the verdict; raises SessionError if the folder is no
+    session.
+    """
+    # Checked first: a recording that ends meanwhile was not cut off.
+    is_being_recorded = is_recording(folder)
     # Read once: a recorder may write it again meanwhile.
-    info, as_written = read_checked_info(folder)
-    files = segments(folder)
-    check = _Check()
-    if not as_written:
-        check.note(f"{INFO} {NOT_AS_WRITTEN}", damage=True)
-    for part in salvaged(folder, info, lambda text: check.note(text, damage=True)):
-        check.unreadable_lines_count += part.unreadable_lines_count
-        for record in part.records:
-            check.take(record)
+    info, is_unchanged = read_checked_info(folder)
+    files = list_segments(folder)
+    checker = _SessionChecker()
+    if not is_unchanged:
+        checker.add_finding(f"{INFO} {CHANGED_INFO_TEXT}", damage=True)
+    for segment in read_readable_segments(
+        folder, info, lambda text: checker.add_finding(text, damage=True)
+    ):
+        checker.unreadable_lines_count += segment.unreadable_lines_count
+        for record in segment.records:
+            checker.add_record(record)
     for file in files:
         if not file.sealed:
-            _verify_tail(file, check)
-    is_cut_off = _verify_end(info, files, check, recording=recording)
+            _verify_last_line(file, checker)
+    is_cut_off = _verify_end(info, files, checker, recording=is_being_recorded)
     return Verdict(
-        tuple(check.findings),
+        tuple(checker.findings),
         len(files),
-        check.records_count,
-        check.polls_count,
-        check.consumer_samples_count,
-        check.first_at_us,
-        check.last_at_us,
-        check.unreadable_lines_count,
+        checker.records_count,
+        checker.polls_count,
+        checker.consumer_samples_count,
+        checker.first_at_us,
+        checker.last_at_us,
+        checker.unreadable_lines_count,
         is_cut_off,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ReadableSegment:
-    """The readable entries of one segment."""
+    """The readable entries of a segment."""
 
     number: int
     content: Content
@@ -169,97 +174,104 @@ class ReadableSegment:
     unreadable_lines_count: int
 
 
-def salvaged(
+def read_readable_segments(
     folder: Path, info: SessionInfo, report_damage: Callable[[str], None]
 ) -> Iterator[ReadableSegment]:
-    """Yield the readable entries of each segment, and report unreadable parts.
+    """Yield the readable entries of each segment, and pass a sentence about each damage to
+    `report_damage`.
 
-    `info` was read before: a recorder may seal and delete segments meanwhile. Raises SessionError
-    when it is no session at all.
+    `info` was read before, because a recorder may seal and delete segments meanwhile. Raises
+    SessionError if the folder is no session.
     """
-    # In this order: what the index has is in the list, and what is not in the list was dropped.
+    # In this order: each segment in the index is listed, and a segment not listed was dropped.
     indexes = read_index(folder)
-    files = segments(folder)
+    files = list_segments(folder)
     dropped_count = _dropped_count(folder)
-    missing_texts = list(_missing(dropped_count, files, max(indexes, default=0)))
+    missing_texts = list(_missing_texts(dropped_count, files, max(indexes, default=0)))
     for text in missing_texts:
         report_damage(text)
     records_count = 0
     for file in files:
         try:
-            content = _content(file, indexes.get(file.number), report_damage)
+            content = _read_content(file, indexes.get(file.number), report_damage)
         except SessionError as error:
             dropped_count = _dropped_count(folder)
             if file.number > dropped_count:
                 report_damage(str(error))
                 missing_texts.append(file.path.name)
             continue
-        part = _read(file, content)
+        segment = _decode_records(file, content)
         records_count += len(content.entries) + content.damaged_lines_count
-        for text in _unreadable(file, part):
+        for text in _damage_texts(file, segment):
             report_damage(text)
-        yield part
+        yield segment
     written_count = sum(info.records_count.values())
     if not missing_texts and not dropped_count:
-        for text in fewer_than_written(records_count, written_count):
+        for text in missing_record_texts(records_count, written_count):
             report_damage(text)
 
 
-def _content(
+def _read_content(
     file: SegmentFile, index: SegmentIndex | None, report_damage: Callable[[str], None]
 ) -> Content:
-    """Read a segment; of one that was cut, report what is missing. Raises SessionError."""
+    """Return the content of a segment; of a damaged one, report what is missing. Raises
+    SessionError.
+    """
     try:
         return read_segment(file)
-    except CutSegment:
-        content, problem = read_cut(file.path)
+    except DamagedSegment:
+        content, problem = read_damaged(file.path)
     records_count = len(content.entries) + content.damaged_lines_count
     if index is None:
         report_damage(f"{problem}; {counted(records_count, 'record')} of it can be read")
     else:
-        all_count = sum(index.records_count.values()) + index.damaged_lines_count
+        indexed_count = sum(index.records_count.values()) + index.damaged_lines_count
         report_damage(
-            f"{problem}; {records_count} of its {counted(all_count, 'record')} can be read"
+            f"{problem}; {records_count} of its {counted(indexed_count, 'record')} can be read"
         )
     return content
 
 
 def _dropped_count(folder: Path) -> int:
-    """Return how many segments were deleted until now to keep within a limit."""
+    """Return how many segments were deleted so far to keep within a limit."""
     dropped = read_info(folder).dropped
     return dropped.segments_count if dropped else 0
 
 
-def _read(file: SegmentFile, content: Content) -> ReadableSegment:
-    """Read the records of a segment, and count the unreadable lines."""
-    found = [(entry, readable(entry)) for entry in content.entries]
-    records = tuple(record for _, record in found if record is not None)
-    bad_count = sum(len(entry.pieces) for entry, record in found if record is None)
-    bad_count += content.damaged_lines_count
+def _decode_records(file: SegmentFile, content: Content) -> ReadableSegment:
+    """Return the decoded records of a segment, with the number of unreadable lines."""
+    decoded_entries = [(entry, decode_or_none(entry)) for entry in content.entries]
+    records = tuple(record for _, record in decoded_entries if record is not None)
+    unreadable_count = sum(len(entry.parts) for entry, record in decoded_entries if record is None)
+    unreadable_count += content.damaged_lines_count
     if not file.sealed:
-        bad_count -= content.unfinished_lines_count
-    return ReadableSegment(file.number, content, records, bad_count)
+        unreadable_count -= content.unfinished_lines_count
+    return ReadableSegment(file.number, content, records, unreadable_count)
 
 
-def _unreadable(file: SegmentFile, part: ReadableSegment) -> Iterator[str]:
-    """Yield what is wrong in a segment that could be opened."""
+def _damage_texts(file: SegmentFile, segment: ReadableSegment) -> Iterator[str]:
+    """Yield a sentence for each damage in a segment that could be opened."""
     name = file.path.name
-    if part.content.keyframe is None and file.sealed:
+    if segment.content.keyframe is None and file.sealed:
         yield f"{name} does not begin with a keyframe"
-    if part.unreadable_lines_count:
-        yield f"{name}: {counted(part.unreadable_lines_count, 'line')} cannot be read"
+    if segment.unreadable_lines_count:
+        yield f"{name}: {counted(segment.unreadable_lines_count, 'line')} cannot be read"
 
 
-def _missing(dropped_count: int, files: list[SegmentFile], last_number: int) -> Iterator[str]:
-    """Yield a sentence per run of segments that should be there, up to the last one sealed."""
-    yield from missing(dropped_count, (file.number for file in files), last_number).values()
-    yield from nothing_left(files)
+def _missing_texts(
+    dropped_count: int, files: list[SegmentFile], last_number: int
+) -> Iterator[str]:
+    """Yield a sentence per range of missing segments, up to the last sealed one."""
+    yield from find_missing_segments(
+        dropped_count, (file.number for file in files), last_number
+    ).values()
+    yield from no_segment_texts(files)
 
 
-def _verify_tail(file: SegmentFile, check: _Check) -> None:
+def _verify_last_line(file: SegmentFile, checker: _SessionChecker) -> None:
     """Report a last line that was not written completely."""
     try:
-        with reading(str(file.path)), open_plain(file.path) as opened:
+        with translate_read_errors(str(file.path)), open_regular_file(file.path) as opened:
             content = opened.read()
     except SessionError:
         if file.path.exists():
@@ -267,7 +279,7 @@ def _verify_tail(file: SegmentFile, check: _Check) -> None:
         return  # It was sealed meanwhile.
     torn_bytes = len(content) - (content.rfind(b"\n") + 1)
     if torn_bytes:
-        check.note(
+        checker.add_finding(
             f"{file.path.name} ends with {bytes_text(torn_bytes)} of a record that was being"
             " written; it is left out",
             damage=False,
@@ -275,31 +287,33 @@ def _verify_tail(file: SegmentFile, check: _Check) -> None:
 
 
 def _verify_end(
-    info: SessionInfo, files: list[SegmentFile], check: _Check, *, recording: bool
+    info: SessionInfo, files: list[SegmentFile], checker: _SessionChecker, *, recording: bool
 ) -> bool:
-    """Report how it ends; return whether it was cut off."""
+    """Report how the session ends; return whether it was cut off."""
     if info.dropped:
-        check.note(
+        checker.add_finding(
             f"{info.dropped.segments_count} segments before"
-            f" {moment_text(info.dropped.until_at_us)} were deleted because of"
+            f" {millisecond_text(info.dropped.until_at_us)} were deleted because of"
             f" {info.dropped.reason}",
             damage=False,
         )
-    last_text = "nothing" if check.last_at_us is None else moment_text(check.last_at_us)
+    last_text = "nothing" if checker.last_at_us is None else millisecond_text(checker.last_at_us)
     if recording:
-        check.note(f"it is being recorded; the last record is of {last_text}", damage=False)
+        checker.add_finding(
+            f"it is being recorded; the last record is of {last_text}", damage=False
+        )
     elif info.cut_off or info.ended_at_us is None or any(not file.sealed for file in files):
-        check.note(_cut_text(info, check.last_at_us, last_text), damage=False)
+        checker.add_finding(_cut_off_text(info, checker.last_at_us, last_text), damage=False)
         return True
     return False
 
 
-def _cut_text(info: SessionInfo, last_at_us: int | None, last_text: str) -> str:
-    """Return what is missing at the end of a recording."""
-    if info.ended_at_us is not None and info.ended_at_us - (last_at_us or 0) > _KILLED_LOSES_US:
+def _cut_off_text(info: SessionInfo, last_at_us: int | None, last_text: str) -> str:
+    """Return a sentence about what is missing at the end of a session."""
+    if info.ended_at_us is not None and info.ended_at_us - (last_at_us or 0) > _MAX_KILL_LOSS_US:
         return (
             f"the recorder could not write any more: the last record is of {last_text}; all that "
-            f"happened after that, up to {moment_text(info.ended_at_us)}, is missing"
+            f"happened after that, up to {millisecond_text(info.ended_at_us)}, is missing"
         )
     return (
         f"the recorder was cut off: the last record is of {last_text}; what happened"

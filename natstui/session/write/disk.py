@@ -1,4 +1,4 @@
-"""The files of one recording while it is written. Everything here may raise OSError."""
+"""The files of a recording while it is written. Every function may raise OSError."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import NamedTuple
 from natstui.clock import steady_us
 from natstui.errors import SessionError
 from natstui.files import sync_folder
-from natstui.paths import private_folder
+from natstui.paths import create_private_folder
 from natstui.session.files.entry import encode_keyframe
 from natstui.session.files.folder import (
     LOCK,
     folder_name,
-    lock,
+    list_segments,
+    lock_recording,
     segment_path,
-    segments,
 )
 from natstui.session.files.index import SegmentIndex, read_index
 from natstui.session.files.info import (
     DroppedSegments,
     SessionInfo,
-    new_info,
+    create_info,
     read_info_to_change,
     write_info,
 )
@@ -37,7 +37,7 @@ from natstui.session.write.settings import RecorderSettings
 from natstui.units import bytes_text, duration_text
 
 
-class _Sealed(NamedTuple):
+class _SealedSegment(NamedTuple):
     """The fields of a sealed segment that limits depend on."""
 
     number: int
@@ -45,83 +45,85 @@ class _Sealed(NamedTuple):
     first_at_us: int | None
     last_at_us: int | None
     sealed_steady_us: int
-    """When this process sealed it, or found it sealed, on the clock that is never set."""
+    """When this process sealed the segment, or found it sealed, on the steady clock."""
 
 
 class Disk:
-    """The folder of a recording, its open segment, and the segments still to be sealed."""
+    """The folder of a recording, with its open segment and the segments to seal."""
 
     def __init__(
         self,
         settings: RecorderSettings,
         keyframe: Keyframe,
         at_us: int,
-        unfinished: Path | None = None,
+        continued_folder: Path | None = None,
         steady_us: Callable[[], int] = steady_us,
     ) -> None:
-        """Create a folder, or continue in one that a killed recorder left `unfinished`."""
+        """Create a folder, or continue in `continued_folder`, which a killed recorder left."""
         self._settings = settings
         self._steady_us = steady_us
         self._number = 0
-        self._to_seal: dict[int, int] = {}
+        self._bytes_to_seal: dict[int, int] = {}
         """Number of a segment to seal → its bytes."""
-        self._sealed: deque[_Sealed] = deque()
+        self._sealed: deque[_SealedSegment] = deque()
         """Sealed segments, the oldest first, which limits may delete; empty without a limit."""
         self._sealed_bytes = 0
-        """Of all that are still there."""
+        """Bytes of the sealed segments that are not deleted."""
         self._last_sealed_us: int | None = None
         self._records_count: dict[str, int] = {}
         self._lock: int | None = None
-        self._open: OpenSegment | None = None
+        self._segment: OpenSegment | None = None
         self.continued_from_us: int | None = None
         """Time of the last earlier record, in a recording that is continued."""
-        if unfinished is None:
+        if continued_folder is None:
             self.info = replace(
-                new_info(settings.name, at_us),
+                create_info(settings.name, at_us),
                 payloads=settings.payloads,
                 retain_s=settings.retain_s,
                 max_bytes=settings.max_bytes,
             )
-            private_folder(settings.sessions)
-            self.folder = _new_folder(settings.sessions, folder_name(at_us, settings.name))
+            create_private_folder(settings.sessions)
+            self.folder = _create_folder(settings.sessions, folder_name(at_us, settings.name))
         else:
-            self.info = replace(read_info_to_change(unfinished), ended_at_us=None, cut_off=False)
-            self.folder = unfinished
+            self.info = replace(
+                read_info_to_change(continued_folder), ended_at_us=None, cut_off=False
+            )
+            self.folder = continued_folder
         try:
-            self._begin(keyframe, continued=unfinished is not None)
+            self._start_recording(keyframe, continued=continued_folder is not None)
         except (OSError, SessionError):
             self.abandon()
             raise
 
-    def _begin(self, keyframe: Keyframe, *, continued: bool = False) -> None:
+    def _start_recording(self, keyframe: Keyframe, *, continued: bool = False) -> None:
         """Lock the folder and open the first segment in it, or the next one."""
-        self._lock = lock(self.folder)
+        self._lock = lock_recording(self.folder)
         if continued:
             self._continue()
         write_info(self.folder, self.info)
-        self._open = self._opened(keyframe)
+        self._segment = self._open_next_segment(keyframe)
 
     def _continue(self) -> None:
         """Seal the segments that a killed recorder left open, and count their records."""
         indexes = read_index(self.folder)
-        for segment in segments(self.folder):
+        for segment in list_segments(self.folder):
             self._number = segment.number
             if not segment.sealed:
-                self._to_seal[segment.number] = segment.path.stat().st_size
+                self._bytes_to_seal[segment.number] = segment.path.stat().st_size
             elif segment.number in indexes:
-                self._count(indexes[segment.number], self._steady_us())
+                self._add_sealed(indexes[segment.number], self._steady_us())
         self.seal()
         self.continued_from_us = self._last_sealed_us or self.info.started_at_us
 
     def abandon(self) -> None:
         """Close the open segment without sealing it, and unlock the folder."""
-        if self._open is not None:
-            self._open.close()
+        if self._segment is not None:
+            self._segment.close()
         if self._lock is not None:
             os.close(self._lock)
-        self._open = self._lock = None
+        self._segment = self._lock = None
 
-    def _opened(self, keyframe: Keyframe) -> OpenSegment:
+    def _open_next_segment(self, keyframe: Keyframe) -> OpenSegment:
         number = self._number + 1
         segment = OpenSegment(segment_path(self.folder, number, sealed=False))
         try:
@@ -135,61 +137,65 @@ class Disk:
 
     @property
     def segment_bytes(self) -> int:
-        """Bytes in the open segment."""
-        return self._open.size_bytes if self._open else 0
+        """Return the bytes in the open segment."""
+        return self._segment.size_bytes if self._segment else 0
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all segments."""
-        return self.segment_bytes + sum(self._to_seal.values()) + self._sealed_bytes
+        """Return the bytes of all segments."""
+        return self.segment_bytes + sum(self._bytes_to_seal.values()) + self._sealed_bytes
 
     def append(self, lines: bytes) -> None:
-        """Write all lines or none; raises FileNotFoundError when the folder was removed."""
-        self._open_segment().append(lines)
+        """Write all lines or none; raises FileNotFoundError if the folder was removed."""
+        self._require_open_segment().append(lines)
 
-    def _open_segment(self) -> OpenSegment:
-        if self._open is None or not self._open.is_there():
+    def _require_open_segment(self) -> OpenSegment:
+        if self._segment is None or not self._segment.exists():
             raise FileNotFoundError(2, "the folder was removed", str(self.folder))
-        return self._open
+        return self._segment
 
-    def check(self) -> None:
-        """Raise OSError when the next segment cannot be created."""
-        self._open_segment()
+    def check_writable(self) -> None:
+        """Raise OSError if the next segment cannot be created."""
+        self._require_open_segment()
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise PermissionError(13, "no permission to write", str(self.folder))
 
     def restore(self, keyframe: Keyframe) -> bool:
-        """Create the folder again if it was removed; return whether it was.
+        """Create the folder again if it was removed; return whether it was removed.
 
-        Only the folder itself: when its parent is missing too, a disk is probably not mounted.
+        Only the folder itself is created: if its parent is missing, too, a disk is probably not
+        mounted.
         """
-        if self._open is not None and self._open.is_there():
+        if self._segment is not None and self._segment.exists():
             return False
         self.abandon()
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        self._to_seal, self._sealed, self._sealed_bytes = {}, deque(), 0
-        self._begin(keyframe)
+        self._bytes_to_seal, self._sealed, self._sealed_bytes = {}, deque(), 0
+        self._start_recording(keyframe)
         return True
 
     def rotate(self, keyframe: Keyframe) -> None:
-        """Begin another segment; the previous one is queued for sealing."""
-        before, opened_segment = self._open_segment(), self._opened(keyframe)
-        before.close()
-        self._to_seal[self._number - 1] = before.size_bytes
-        self._open = opened_segment
+        """Start the next segment; the previous one is closed, and sealed by the next `seal`."""
+        previous_segment, next_segment = (
+            self._require_open_segment(),
+            self._open_next_segment(keyframe),
+        )
+        previous_segment.close()
+        self._bytes_to_seal[self._number - 1] = previous_segment.size_bytes
+        self._segment = next_segment
 
     def seal(self) -> None:
-        """Seal every finished segment."""
-        while self._to_seal:
-            number = next(iter(self._to_seal))
+        """Seal every closed segment."""
+        while self._bytes_to_seal:
+            number = next(iter(self._bytes_to_seal))
             # Before it can be seen: who sees it may set the clock.
             began_us = self._steady_us()
             index = seal(self.folder, number)
-            del self._to_seal[number]
+            del self._bytes_to_seal[number]
             if index is not None:
-                self._count(index, began_us)
+                self._add_sealed(index, began_us)
 
-    def _count(self, index: SegmentIndex, sealed_steady_us: int) -> None:
+    def _add_sealed(self, index: SegmentIndex, sealed_steady_us: int) -> None:
         last_us = index.last_at_us
         self._sealed_bytes += index.size_bytes
         if last_us is not None:
@@ -197,7 +203,7 @@ class Disk:
         if self._settings.max_bytes is not None or self._settings.retain_s is not None:
             # Not more of it: a recording may last for months.
             self._sealed.append(
-                _Sealed(
+                _SealedSegment(
                     index.number, index.size_bytes, index.first_at_us, last_us, sealed_steady_us
                 )
             )
@@ -205,61 +211,64 @@ class Disk:
             self._records_count[kind] = self._records_count.get(kind, 0) + count
 
     def keep_within_limits(self, now_us: int) -> None:
-        """Delete the oldest sealed segments above the limits, and note the gap.
+        """Delete the oldest sealed segments above the limits, and record that in session.json.
 
-        Their age is by the steady clock: the wall clock may be set, and set back. `now_us` is only
-        a label.
+        Their age is measured by the steady clock, because the wall clock may be set. `now_us` is
+        recorded as the end of the deleted time if the segments have no record.
         """
-        dropping, reason = self._beyond_limits()
-        if not dropping:
+        segments_to_delete, reason = self._find_segments_above_limits()
+        if not segments_to_delete:
             return
-        oldest_kept = next(islice(self._sealed, len(dropping), None), None)
-        until_us = (oldest_kept.first_at_us if oldest_kept else dropping[-1].last_at_us) or now_us
+        oldest_kept = next(islice(self._sealed, len(segments_to_delete), None), None)
+        until_us = (
+            oldest_kept.first_at_us if oldest_kept else segments_to_delete[-1].last_at_us
+        ) or now_us
         before_count = self.info.dropped.segments_count if self.info.dropped else 0
         # Noted first: a note about a segment that still exists does no harm after a crash.
         self.update_info(
             replace(
-                self.info, dropped=DroppedSegments(before_count + len(dropping), until_us, reason)
+                self.info,
+                dropped=DroppedSegments(before_count + len(segments_to_delete), until_us, reason),
             )
         )
-        for _ in dropping:
+        for _ in segments_to_delete:
             oldest = self._sealed[0]
             segment_path(self.folder, oldest.number, sealed=True).unlink(missing_ok=True)
             self._sealed.popleft()
             self._sealed_bytes -= oldest.size_bytes
 
-    def _beyond_limits(self) -> tuple[list[_Sealed], str]:
-        settings, dropping, reason = self._settings, [], ""
+    def _find_segments_above_limits(self) -> tuple[list[_SealedSegment], str]:
+        settings, segments_to_delete, reason = self._settings, [], ""
         now_steady_us = self._steady_us()
         size_bytes = self.size_bytes
-        for index in self._sealed:
-            age_us = now_steady_us - index.sealed_steady_us
+        for segment in self._sealed:
+            age_us = now_steady_us - segment.sealed_steady_us
             if settings.max_bytes is not None and size_bytes > settings.max_bytes:
                 reason = f"--max-bytes {bytes_text(settings.max_bytes)}"
             elif settings.retain_s is not None and age_us > settings.retain_s * 1_000_000:
                 reason = f"--retain {duration_text(settings.retain_s)}"
             else:
                 break
-            dropping.append(index)
-            size_bytes -= index.size_bytes
-        return dropping, reason
+            segments_to_delete.append(segment)
+            size_bytes -= segment.size_bytes
+        return segments_to_delete, reason
 
     def update_info(self, info: SessionInfo) -> None:
-        """Write session.json when it has changed."""
+        """Write session.json if `info` has changed."""
         if info != self.info:
             write_info(self.folder, info)
             self.info = info
 
     def finish(self, ended_at_us: int, *, cut_off: bool = False) -> None:
-        """Seal everything and write the end into session.json.
+        """Seal all segments and write the end into session.json.
 
         `cut_off`: the last records could not be written.
         """
         try:
-            last = self._open_segment()
-            self._to_seal[self._number] = last.size_bytes
-            self._open = None
-            last.close()
+            last_segment = self._require_open_segment()
+            self._bytes_to_seal[self._number] = last_segment.size_bytes
+            self._segment = None
+            last_segment.close()
             self.seal()
             self.update_info(
                 replace(
@@ -272,8 +281,8 @@ class Disk:
             self.abandon()
 
 
-def _new_folder(sessions: Path, name: str) -> Path:
-    """Make a new folder."""
+def _create_folder(sessions: Path, name: str) -> Path:
+    """Create the folder of a recording; a number is added to a name that exists."""
     for number in range(1, 1000):
         folder = sessions / (name if number == 1 else f"{name}-{number}")
         try:

@@ -18,12 +18,12 @@ from pathlib import Path
 from natstui.clock import steady_us, wall_us
 from natstui.errors import SessionError
 from natstui.model.clients.watch import ClientsRead, ConnectionsRead
-from natstui.model.findings.evaluate import JUDGED_AFTER, judged
-from natstui.model.findings.recorded import Teller
+from natstui.model.findings.evaluate import EVALUATED_AFTER, evaluate_findings
+from natstui.model.findings.recorded import FindingsRecorder
 from natstui.model.findings.rules.account import CHECKED_EVENTS_COUNT
 from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS, WINDOWS_S, History, Tier
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.live.state import State, folded
+from natstui.model.live.state import State, apply_records
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (
@@ -34,99 +34,103 @@ from natstui.model.records.record import (
 )
 from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
 from natstui.model.servers.watch import ServersRead
-from natstui.session.files.entry import Splitter
-from natstui.session.files.info import DroppedSegments, info_after, without_userinfo
-from natstui.session.files.keyframe import Keyframe, KeyframeMaker
+from natstui.session.files.entry import RecordSplitter
+from natstui.session.files.info import DroppedSegments, updated_info, without_userinfo
+from natstui.session.files.keyframe import Keyframe, KeyframeBuilder
 from natstui.session.files.marks import step_text
 from natstui.session.write.disk import Disk
 from natstui.session.write.settings import RecorderSettings
 from natstui.units import counted, moment_text
 
-MOST_JUDGED_ROWS = 60
-"""Limit of consumers that are judged after one poll; more are judged in turns. Judging costs as
-much as recording ten samples, and recording must stay cheap where thousands have a backlog.
+MAX_EVALUATED_CONSUMERS = 60
+"""Limit of consumers whose findings are evaluated after one poll; the others are evaluated after
+the next polls. One evaluation costs as much as recording ten samples, and recording must stay
+cheap if thousands of consumers have a backlog.
 """
-_TOGETHER_COUNT = 500
-"""Number of announcements that are folded at once while no poll comes: a tenth of the cost."""
+_MAX_QUEUED_COUNT = 500
+"""Number of records with which the state is updated at once: a tenth of the cost."""
 
 
-class Judge:
-    """Folds records, and returns which findings changed."""
+class FindingsEvaluator:
+    """Updates a state with records, and returns which findings changed."""
 
     def __init__(self, records: Iterable[Record]) -> None:
-        """Create with the state of `records`."""
-        # Rules look back some minutes; longer histories are for charts.
-        recent = tuple(map(Tier, WINDOWS_S[:2]))
+        """Start with the state that `records` lead to."""
+        # Rules need some minutes of history; longer histories are for charts.
+        recent_tiers = tuple(map(Tier, WINDOWS_S[:2]))
         state = State(
-            stream_history=History(STREAM_COLUMNS, recent),
-            consumer_history=History(CONSUMER_COLUMNS, recent),
+            stream_history=History(STREAM_COLUMNS, recent_tiers),
+            consumer_history=History(CONSUMER_COLUMNS, recent_tiers),
         )
-        state = folded(state, records)
-        # What it begins with goes on to be judged.
+        state = apply_records(state, records)
+        # The findings at the start are evaluated, too, although a recording has them.
         findings = replace(state.findings, recorded=False)
         self._state = replace(state, findings=findings)
-        self._waiting: list[Record] = []
-        self._is_due = False
-        self._teller = Teller()
-        self._teller.know(findings, state.now_at_us)
+        self._queued_records: list[Record] = []
+        self._needs_evaluation = False
+        self._findings_recorder = FindingsRecorder()
+        self._findings_recorder.store_recorded(findings, state.now_at_us)
 
     def add(self, record: Record) -> None:
-        """Fold a record."""
-        self._waiting.append(record)
-        self._is_due = self._is_due or isinstance(record, JUDGED_AFTER)
-        if len(self._waiting) >= _TOGETHER_COUNT:
-            self._fold()
+        """Queue a record for the next update of the state."""
+        self._queued_records.append(record)
+        self._needs_evaluation = self._needs_evaluation or isinstance(record, EVALUATED_AFTER)
+        if len(self._queued_records) >= _MAX_QUEUED_COUNT:
+            self._update_state()
 
     def changes(self) -> FindingsChanged | None:
-        """Evaluate the current state; return which findings changed since the last call.
+        """Evaluate the current state; return the findings that changed since the last call, None
+        if no record requires an evaluation.
 
-        Where polls come faster than they can be judged, some are skipped: nothing waits for
-        findings.
+        If polls come faster than they can be evaluated, some are not evaluated: recording does not
+        wait for findings.
         """
-        if not self._is_due:
+        if not self._needs_evaluation:
             return None
-        self._fold()
-        self._is_due = False
-        self._state = judged(self._state, MOST_JUDGED_ROWS)
-        return self._teller.changes(self._state.findings, self._state.now_at_us)
+        self._update_state()
+        self._needs_evaluation = False
+        self._state = evaluate_findings(self._state, MAX_EVALUATED_CONSUMERS)
+        return self._findings_recorder.find_changes(self._state.findings, self._state.now_at_us)
 
-    def _fold(self) -> None:
-        state = folded(self._state, self._waiting)
-        self._waiting = []
+    def _update_state(self) -> None:
+        state = apply_records(self._state, self._queued_records)
+        self._queued_records = []
         # What a screen would list is on the disk: in memory thousands would pile up over days.
-        newest = state.happenings[-CHECKED_EVENTS_COUNT:]
-        self._state = replace(state, happenings=newest, ack_samples=())
+        newest_events = state.happenings[-CHECKED_EVENTS_COUNT:]
+        self._state = replace(state, happenings=newest_events, ack_samples=())
 
 
-_STEP_US = 500_000
-"""Smallest step of the wall clock that is recorded; a smaller one is a usual slow correction."""
+_MIN_STEP_US = 500_000
+"""Minimum step of the wall clock that is recorded; a smaller one is a usual correction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The source of the time."""
+    """The wall clock and the steady clock, which a test can replace."""
 
     wall_us: Callable[[], int] = wall_us
     steady_us: Callable[[], int] = steady_us
 
 
-class StepWatch:
-    """Detects that the wall clock was set."""
+class ClockStepDetector:
+    """Detects that the wall clock was set, by comparing it with the steady clock."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._offset_us = clock.wall_us() - clock.steady_us()
 
-    def step_us(self) -> int:
-        """Return how far the clock was set since the last call; 0 when it was not."""
+    def detect_step_us(self) -> int:
+        """Return by how many µs the wall clock was set since the last call; 0 if it was not."""
         offset_us = self._clock.wall_us() - self._clock.steady_us()
         step_us = offset_us - self._offset_us
         self._offset_us = offset_us
-        return step_us if abs(step_us) > _STEP_US else 0
+        return step_us if abs(step_us) > _MIN_STEP_US else 0
 
 
-def recordable(record: Record, *, payloads: bool) -> Record | None:
-    """Return the part of a record that may be written; None for records about recordings."""
+def prepare_for_recording(record: Record, *, payloads: bool) -> Record | None:
+    """Return a record without the parts that must not be written; None if nothing of it is
+    written.
+    """
     if isinstance(record, NEVER_RECORDED):
         return None
     match record:
@@ -136,57 +140,59 @@ def recordable(record: Record, *, payloads: bool) -> Record | None:
             return replace(record, server_url=without_userinfo(record.server_url))
         case EngineStarted() if "@" in record.target:
             return replace(record, target=without_userinfo(record.target))
-        case ServersRead() if len(record.servers.accounts) > MOST_ACCOUNTS:
-            accounts = record.servers.accounts[:MOST_ACCOUNTS]
+        case ServersRead() if len(record.servers.accounts) > MAX_ACCOUNTS:
+            accounts = record.servers.accounts[:MAX_ACCOUNTS]
             return replace(record, servers=replace(record.servers, accounts=accounts))
         case _:
             return record
 
 
-MOST_ACCOUNTS = 200
+MAX_ACCOUNTS = 200
 """Limit of accounts of a system that are written; more than a screen lists."""
-SERVERS_EVERY_US = 10_000_000
-_BEAT_US = 2_000_000
+SERVERS_INTERVAL_US = 10_000_000
+_MAX_READING_INTERVAL_US = 2_000_000
 """Maximum time between two readings of the servers."""
 
 
-class ServersDue:
-    """Chooses which readings of the servers are written: one in 10 s, and changes at once."""
+class ServersReadingFilter:
+    """Selects the readings of the servers that are written: one in 10 s, and each change at
+    once.
+    """
 
     def __init__(self) -> None:
-        self._at_us = 0
-        self._answering: object = None
+        self._written_at_us = 0
+        self._last_servers: object = None
 
-    def is_due(self, reading: ServersRead) -> bool:
-        """Return whether a reading is due; the caller must write it then."""
+    def should_write(self, reading: ServersRead) -> bool:
+        """Return whether a reading must be written; the caller writes it then."""
         servers = reading.servers
-        answering = (
+        replying_servers = (
             tuple((row.name, row.server_id) for row in servers.rows),
             tuple((meta.cluster, meta.leader) for meta in servers.metas),
             reading.leaving,
         )
-        passed_us = reading.at_us - self._at_us
+        passed_us = reading.at_us - self._written_at_us
         # A reading that comes a moment before its time is not put off to the next one.
-        waits = 0 <= passed_us < SERVERS_EVERY_US - _BEAT_US // 2
-        if waits and answering == self._answering:
+        is_early = 0 <= passed_us < SERVERS_INTERVAL_US - _MAX_READING_INTERVAL_US // 2
+        if is_early and replying_servers == self._last_servers:
             return False
-        self._at_us, self._answering = reading.at_us, answering
+        self._written_at_us, self._last_servers = reading.at_us, replying_servers
         return True
 
 
 _TICK_S = 0.5
-_SEAL_AGAIN_US = 5_000_000
-_WRITE_AT_BYTES = 1 << 20
-_UNWRITTEN_BYTES = 64 << 20
+_SEAL_RETRY_US = 5_000_000
+_WRITE_THRESHOLD_BYTES = 1 << 20
+_MAX_UNWRITTEN_BYTES = 64 << 20
 """Limit of lines that are kept in memory while the disk is full."""
 _STOP_TIMEOUT_S = 60.0
 
 
-MOST_ROWS = 4_000_000
+MAX_QUEUED_ROWS = 4_000_000
 """Limit of queued rows: some minutes of the largest server."""
 
 
-def _weight(record: Record) -> int:
+def _count_rows(record: Record) -> int:
     if isinstance(record, Snapshot):
         return 1 + len(record.streams.name) + len(record.consumers.name)
     if isinstance(record, ConnectionsRead):
@@ -195,69 +201,69 @@ def _weight(record: Record) -> int:
 
 
 class RecordQueue:
-    """A bounded queue of records for the recorder's thread; adding never waits."""
+    """A bounded queue of records for the recorder's thread; `add` never waits."""
 
-    def __init__(self, most_rows: int = MOST_ROWS) -> None:
+    def __init__(self, max_rows: int = MAX_QUEUED_ROWS) -> None:
         self._queue: queue.SimpleQueue[Record | None] = queue.SimpleQueue()
-        self._most_rows = most_rows
+        self._max_rows = max_rows
         # One thread writes each of these counters, the other only reads it.
         self._added_rows = 0
-        self._taken_rows = 0
-        self._done_rows = 0
+        self._removed_rows = 0
+        self._written_rows = 0
         self._lost_count = 0
         self._reported_count = 0
 
     def add(self, record: Record) -> None:
-        """Queue a record; count it as lost when the queue is full."""
-        weight = _weight(record)
-        if self._added_rows - self._taken_rows + weight > self._most_rows:
+        """Queue a record; if the queue is full, count it as lost."""
+        rows_count = _count_rows(record)
+        if self._added_rows - self._removed_rows + rows_count > self._max_rows:
             self._lost_count += 1
             return
-        self._added_rows += weight
+        self._added_rows += rows_count
         self._queue.put(record)
 
     @property
     def is_behind(self) -> bool:
         """Return whether a queued record is not written yet."""
-        return self._added_rows > self._done_rows
+        return self._added_rows > self._written_rows
 
-    def done(self) -> None:
-        """Mark all records of the last `take` as written."""
-        self._done_rows = self._taken_rows
+    def mark_written(self) -> None:
+        """Mark all records of the last `get_all` as written."""
+        self._written_rows = self._removed_rows
 
     def wake(self) -> None:
-        """Let a waiting `take` return now."""
+        """Make a waiting `get_all` return now."""
         self._queue.put(None)
 
-    def take(self, timeout_s: float) -> list[Record]:
-        """Return all queued records, waiting for the first at most `timeout_s`."""
+    def get_all(self, timeout_s: float) -> list[Record]:
+        """Remove and return all queued records; waits up to `timeout_s` for the first one."""
         records: list[Record] = []
         try:
             record = self._queue.get(timeout=timeout_s)
             while True:
                 if record is not None:
-                    self._taken_rows += _weight(record)
+                    self._removed_rows += _count_rows(record)
                     records.append(record)
                 record = self._queue.get_nowait()
         except queue.Empty:
             return records
 
-    def lost_count(self) -> int:
+    def new_lost_count(self) -> int:
         """Return how many records were lost since the last call because the queue was full."""
         lost_count = self._lost_count - self._reported_count
         self._reported_count += lost_count
         return lost_count
 
 
-_REPORT_EVERY_US = 1_000_000
-_DROPPED_EVERY_US = 3_600_000_000
-"""Least time between two sentences about deleted segments: one is deleted each minute."""
+_REPORT_INTERVAL_US = 1_000_000
+_DROPPED_INTERVAL_US = 3_600_000_000
+"""Minimum time between two reports of deleted segments: one is deleted each minute."""
 
 
 class Reporter:
-    """Reports size and errors of the recording: an error at once, the rest once a second.
+    """Reports size and errors of the recording: an error at once, the size once a second.
 
-    Nothing is reported twice in a row.
+    A report that equals the previous one is not sent.
     """
 
     def __init__(
@@ -266,53 +272,58 @@ class Reporter:
         self._folder = folder
         self._on_change = on_change
         self._clock = clock
-        self._reported: tuple[int, str | None] | None = None
+        self._last_report: tuple[int, str | None] | None = None
         self._reported_us = 0
-        self.trouble: str | None = None
+        self.write_error: str | None = None
         """Why nothing can be written now; None while records are written."""
-        self._dropped: DroppedSegments | None = None
-        """What was deleted, as reported last."""
-        self._dropped_us = 0
+        self._reported_drop: DroppedSegments | None = None
+        """The deleted segments of the last report."""
+        self._drop_reported_us = 0
         self.seal_error: str | None = None
         """Why a segment could not be sealed, or an old one not deleted."""
 
-    def fail(self, error: OSError | SessionError, size_bytes: int) -> None:
+    def report_failure(self, error: OSError | SessionError, size_bytes: int) -> None:
         """Report at once that nothing can be written, unless the reason is unchanged."""
-        reason = f"not recording: {reason_of(error)}"
-        if reason != self.trouble:
-            self.trouble = reason
+        reason = f"not recording: {error_text(error)}"
+        if reason != self.write_error:
+            self.write_error = reason
             self.report(size_bytes)
 
     def report(self, size_bytes: int, reason: str | None = None) -> None:
-        """Report the size, and the error if any."""
+        """Report the size, and `reason` or the current error."""
         self._reported_us = self._clock.steady_us()
-        reason = self.trouble or reason or self.seal_error
-        if self._reported == (size_bytes, reason):
+        reason = self.write_error or reason or self.seal_error
+        if self._last_report == (size_bytes, reason):
             return
-        self._reported = (size_bytes, reason)
+        self._last_report = (size_bytes, reason)
         at_us = self._clock.wall_us()
         self._on_change(RecordingChanged(at_us, True, str(self._folder), size_bytes, reason))
 
     def report_when_due(self, size_bytes: int) -> None:
-        """Report the size, and the error if any, at most once a second."""
-        if self._clock.steady_us() - self._reported_us > _REPORT_EVERY_US:
+        """Report the size and the current error, at most once a second."""
+        if self._clock.steady_us() - self._reported_us > _REPORT_INTERVAL_US:
             self.report(size_bytes)
 
     def report_dropped(
-        self, size_bytes: int, dropped: DroppedSegments | None, *, at_end: bool = False
+        self, size_bytes: int, dropped: DroppedSegments | None, *, is_at_end: bool = False
     ) -> None:
-        """Report which segments a limit deleted so far: the first at once, then once an hour."""
+        """Report how many segments a limit deleted so far: the first time at once, then once an
+        hour.
+        """
         steady_us = self._clock.steady_us()
-        is_due = self._dropped is None or steady_us - self._dropped_us > _DROPPED_EVERY_US
-        if dropped is None or dropped == self._dropped or not (is_due or at_end):
+        is_due = (
+            self._reported_drop is None
+            or steady_us - self._drop_reported_us > _DROPPED_INTERVAL_US
+        )
+        if dropped is None or dropped == self._reported_drop or not (is_due or is_at_end):
             return
-        self._dropped, self._dropped_us = dropped, steady_us
+        self._reported_drop, self._drop_reported_us = dropped, steady_us
         count_text = counted(f"{dropped.segments_count:,}", "segment")
         notice = (
             f"{dropped.reason} has deleted {count_text} so far, of before "
             f"{moment_text(dropped.until_at_us)}Z"
         )
-        reason = self._reported[1] if self._reported else None
+        reason = self._last_report[1] if self._last_report else None
         self._on_change(
             RecordingChanged(
                 self._clock.wall_us(), True, str(self._folder), size_bytes, reason, notice
@@ -320,31 +331,31 @@ class Reporter:
         )
 
     def report_end(self, size_bytes: int, error: OSError | SessionError | None) -> None:
-        """Report that the recording ended, and whether it could be sealed."""
-        reason = self.trouble
+        """Report that the recording ended, and `error` if it could not be sealed."""
+        reason = self.write_error
         if error is not None:
-            reason = f"the recording could not be sealed: {reason_of(error)}"
+            reason = f"the recording could not be sealed: {error_text(error)}"
         at_us = self._clock.wall_us()
         self._on_change(RecordingChanged(at_us, False, str(self._folder), size_bytes, reason))
 
 
-def reason_of(error: OSError | SessionError) -> str:
-    """Return the message of the system, with the file."""
+def error_text(error: OSError | SessionError) -> str:
+    """Return the message of an error, with the file if it names one."""
     if isinstance(error, SessionError):
         return str(error)
     text = error.strerror or str(error)
     return f"{text}: {error.filename}" if error.filename else text
 
 
-def _with_findings(keyframe: Keyframe) -> Keyframe:
-    """Return the keyframe with empty findings where it has none, so that readers know they are
+def _add_empty_findings(keyframe: Keyframe) -> Keyframe:
+    """Return the keyframe with empty findings if it has none, so that readers know findings are
     recorded.
     """
     return replace(keyframe, findings=keyframe.findings or FindingsSoFar(keyframe.at_us, ()))
 
 
 class Recorder:
-    """Records added records, starting with a keyframe, until `stop`."""
+    """Writes a keyframe, then every added record, until `stop`."""
 
     def __init__(
         self,
@@ -352,61 +363,63 @@ class Recorder:
         keyframe: Keyframe,
         on_change: Callable[[RecordingChanged], None],
         clock: Clock | None = None,
-        unfinished: Path | None = None,
+        continued_folder: Path | None = None,
     ) -> None:
         """Create the folder and start; `on_change` is called in the recorder's own thread.
 
-        `unfinished` is the folder of a killed recorder, to continue in. Raises SessionError when
-        the recording cannot begin.
+        `continued_folder` is the folder of a killed recorder, to continue in. Raises SessionError
+        if the recording cannot start.
         """
         self._settings = settings
         self._clock = clock or Clock()
-        self._judge = Judge(keyframe.records())
-        keyframe = _with_findings(keyframe)
-        self._servers_due = ServersDue()
-        self._keyframes = KeyframeMaker()
+        self._evaluator = FindingsEvaluator(keyframe.records())
+        keyframe = _add_empty_findings(keyframe)
+        self._servers_filter = ServersReadingFilter()
+        self._keyframe_builder = KeyframeBuilder()
         for record in keyframe.records():
-            self._keyframes.add(record)
+            self._keyframe_builder.add(record)
         self._server_facts: list[Record] = keyframe.facts()
         try:
             self._disk = Disk(
-                settings, keyframe, self._clock.wall_us(), unfinished, self._clock.steady_us
+                settings, keyframe, self._clock.wall_us(), continued_folder, self._clock.steady_us
             )
         except OSError as error:
             raise SessionError(
-                f"cannot record into {settings.sessions}: {reason_of(error)}"
+                f"cannot record into {settings.sessions}: {error_text(error)}"
             ) from error
         self.folder: Path = self._disk.folder
         self._reporter = Reporter(self.folder, on_change, self._clock)
-        self._queued = RecordQueue()
-        self._stopping = threading.Event()
-        self._steps = StepWatch(self._clock)
-        self._begin_segment()
+        self._queue = RecordQueue()
+        self._stop_requested = threading.Event()
+        self._step_detector = ClockStepDetector(self._clock)
+        self._reset_segment()
         if self._disk.continued_from_us is not None:
             now_us, reason = self._clock.wall_us(), "the recording engine was killed"
-            self._take(Gap(now_us, self._disk.continued_from_us, 0, reason))
-        self._seal_again_us = 0
+            self._record(Gap(now_us, self._disk.continued_from_us, 0, reason))
+        self._seal_retry_us = 0
         self._last_written_us = self._clock.wall_us()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
     def add(self, record: Record) -> None:
         """Queue a record; returns at once."""
-        self._queued.add(record)
+        self._queue.add(record)
 
     @property
     def is_behind(self) -> bool:
         """Return whether a queued record is not written yet."""
-        return self._queued.is_behind
+        return self._queue.is_behind
 
     def stop(self) -> None:
-        """Write the queued records, seal all segments, and end; returns when that is done."""
-        self._stopping.set()
-        self._queued.wake()
+        """Write the queued records, seal all segments and end the recording; waits up to 60 s for
+        that.
+        """
+        self._stop_requested.set()
+        self._queue.wake()
         self._thread.join(_STOP_TIMEOUT_S)
 
-    def _begin_segment(self) -> None:
-        self._splitter = Splitter()
+    def _reset_segment(self) -> None:
+        self._splitter = RecordSplitter()
         self._line_count = 0
         self._unwritten: list[bytes] = []
         self._unwritten_bytes = 0
@@ -415,47 +428,50 @@ class Recorder:
 
     def _run(self) -> None:
         self._reporter.report(self._disk.size_bytes)
-        stopping = False
-        while not stopping:
-            stopping = self._stopping.is_set()
-            records = self._queued.take(0 if stopping else _TICK_S)
-            self._check_clock()
+        is_stopping = False
+        while not is_stopping:
+            is_stopping = self._stop_requested.is_set()
+            records = self._queue.get_all(0 if is_stopping else _TICK_S)
+            self._record_clock_step()
             for record in records:
-                self._take(record)
-                if self._unwritten_bytes > _WRITE_AT_BYTES and not self._reporter.trouble:
-                    self._write()
-            self._lost_count += self._queued.lost_count()
-            self._write()
-            self._find()
-            self._each_tick()
-            self._queued.done()
+                self._record(record)
+                if (
+                    self._unwritten_bytes > _WRITE_THRESHOLD_BYTES
+                    and not self._reporter.write_error
+                ):
+                    self._write_lines()
+            self._lost_count += self._queue.new_lost_count()
+            self._write_lines()
+            self._write_findings()
+            self._run_due_tasks()
+            self._queue.mark_written()
         self._finish()
 
-    def _take(self, record: Record) -> None:
-        """Turn a record into lines to be written."""
-        written_record = recordable(record, payloads=self._settings.payloads)
-        # Not each of these is written, and what is found of them is.
+    def _record(self, record: Record) -> None:
+        """Add the lines of a record to those to write, and pass it to the evaluator."""
+        written_record = prepare_for_recording(record, payloads=self._settings.payloads)
+        # Connections may not be written, but findings about them are.
         if written_record is not None or isinstance(record, ClientsRead):
-            self._judge.add(record if written_record is None else written_record)
-        if isinstance(written_record, ServersRead) and not self._servers_due.is_due(
+            self._evaluator.add(record if written_record is None else written_record)
+        if isinstance(written_record, ServersRead) and not self._servers_filter.should_write(
             written_record
         ):
             return
         if written_record is not None:
-            self._line(written_record)
+            self._add_lines(written_record)
 
-    def _find(self) -> None:
-        """Write which findings changed; only after all queued records are written."""
-        changes = self._judge.changes()
+    def _write_findings(self) -> None:
+        """Write which findings changed; called only after all queued records are written."""
+        changes = self._evaluator.changes()
         if changes is not None:
-            self._line(changes)
-            self._write()
+            self._add_lines(changes)
+            self._write_lines()
 
-    def _line(self, record: Record) -> None:
-        self._keyframes.add(record)
+    def _add_lines(self, record: Record) -> None:
+        self._keyframe_builder.add(record)
         if isinstance(record, EngineStarted | LinkChanged):
             self._server_facts.append(record)
-        if self._unwritten_bytes > _UNWRITTEN_BYTES:
+        if self._unwritten_bytes > _MAX_UNWRITTEN_BYTES:
             self._lost_count += 1
             return
         self._line_count += 1
@@ -463,96 +479,98 @@ class Recorder:
         self._unwritten.extend(lines)
         self._unwritten_bytes += sum(map(len, lines))
 
-    def _write(self) -> None:
-        """Write the lines, or keep them and report the error."""
+    def _write_lines(self) -> None:
+        """Write the queued lines; if that fails, keep them and report the error."""
         try:
-            if self._reporter.trouble and self._disk.restore(self._keyframe()):
+            if self._reporter.write_error and self._disk.restore(self._build_keyframe()):
                 self._lost_count += self._line_count
                 lost_count = self._lost_count
-                self._begin_segment()
+                self._reset_segment()
                 self._lost_count = lost_count
             if self._unwritten:
                 self._disk.append(b"".join(self._unwritten))
         except (OSError, SessionError) as error:
-            self._reporter.fail(error, self._disk.size_bytes)
+            self._reporter.report_failure(error, self._disk.size_bytes)
             return
         self._unwritten, self._unwritten_bytes = [], 0
-        if self._reporter.trouble or self._lost_count:
+        if self._reporter.write_error or self._lost_count:
             self._recover()
         self._last_written_us = self._clock.wall_us()
 
     def _recover(self) -> None:
-        """Write a Gap into a new segment after a failure: readers start again from its
+        """Start a segment with a Gap after a failure, because readers start again from its
         keyframe.
         """
         try:
-            self._disk.check()
-            reason = self._reporter.trouble or "records came faster than they could be written"
+            self._disk.check_writable()
+            reason = self._reporter.write_error or "records came faster than they could be written"
             gap = Gap(self._clock.wall_us(), self._last_written_us, self._lost_count, reason)
-            self._rotate(gap)
+            self._start_next_segment(gap)
         except OSError as error:
-            self._reporter.fail(error, self._disk.size_bytes)
+            self._reporter.report_failure(error, self._disk.size_bytes)
             return
-        self._reporter.trouble = None
+        self._reporter.write_error = None
         self._reporter.report(self._disk.size_bytes)
 
-    def _rotate(self, first: Record | None = None) -> None:
-        """Begin another segment; `first` is its first record."""
-        self._disk.rotate(self._keyframe())
-        self._begin_segment()
-        if first is not None:
-            self._take(first)
+    def _start_next_segment(self, first_record: Record | None = None) -> None:
+        """Start the next segment, with `first_record` as its first record."""
+        self._disk.rotate(self._build_keyframe())
+        self._reset_segment()
+        if first_record is not None:
+            self._record(first_record)
 
-    def _keyframe(self) -> Keyframe:
-        return self._keyframes.keyframe(self._clock.wall_us(), first=False)
+    def _build_keyframe(self) -> Keyframe:
+        return self._keyframe_builder.keyframe(self._clock.wall_us(), first=False)
 
-    def _check_clock(self) -> None:
-        """Record a step of the wall clock, and begin a segment with the new time."""
-        step_us = self._steps.step_us()
+    def _record_clock_step(self) -> None:
+        """If the wall clock was set, record that and start a segment with the new time."""
+        step_us = self._step_detector.detect_step_us()
         if not step_us:
             return
         step = ClockStepped(self._clock.wall_us(), step_us)
-        self._write()
+        self._write_lines()
         try:
-            if self._reporter.trouble:
-                self._take(step)
+            if self._reporter.write_error:
+                self._record(step)
             else:
-                self._rotate(step)
+                self._start_next_segment(step)
         except OSError as error:
-            self._take(step)
-            self._reporter.fail(error, self._disk.size_bytes)
-        continues = "the recording continues"
+            self._record(step)
+            self._reporter.report_failure(error, self._disk.size_bytes)
+        notice = "the recording continues"
         if self._settings.retain_s is not None:
-            continues += ", and --retain deletes nothing sooner because of it"
-        self._reporter.report(self._disk.size_bytes, f"{step_text(step_us)}; {continues}")
+            notice += ", and --retain deletes nothing sooner because of it"
+        self._reporter.report(self._disk.size_bytes, f"{step_text(step_us)}; {notice}")
 
-    def _each_tick(self) -> None:
-        """Run the due tasks: write session.json, begin, seal and delete segments, and report."""
+    def _run_due_tasks(self) -> None:
+        """Update session.json, start, seal and delete segments, and report the size, each when
+        due.
+        """
         try:
-            if not self._reporter.trouble:
-                self._disk.check()
-                self._disk.update_info(reduce(info_after, self._server_facts, self._disk.info))
+            if not self._reporter.write_error:
+                self._disk.check_writable()
+                self._disk.update_info(reduce(updated_info, self._server_facts, self._disk.info))
                 self._server_facts = []
-                if self._segment_is_over():
-                    self._rotate()
+                if self._is_segment_over():
+                    self._start_next_segment()
         except (OSError, SessionError) as error:
-            self._reporter.fail(error, self._disk.size_bytes)
-        if self._clock.steady_us() >= self._seal_again_us:
+            self._reporter.report_failure(error, self._disk.size_bytes)
+        if self._clock.steady_us() >= self._seal_retry_us:
             self._seal_and_delete()
         self._reporter.report_when_due(self._disk.size_bytes)
 
     def _seal_and_delete(self) -> None:
-        """Seal finished segments and delete those that are too old; retried after an error."""
+        """Seal closed segments and delete those above the limits; retried after an error."""
         try:
             self._disk.seal()
             self._disk.keep_within_limits(self._clock.wall_us())
             self._reporter.report_dropped(self._disk.size_bytes, self._disk.info.dropped)
             self._reporter.seal_error = None
         except OSError as error:
-            self._reporter.seal_error = f"a segment stays unsealed: {reason_of(error)}"
-            self._seal_again_us = self._clock.steady_us() + _SEAL_AGAIN_US
+            self._reporter.seal_error = f"a segment stays unsealed: {error_text(error)}"
+            self._seal_retry_us = self._clock.steady_us() + _SEAL_RETRY_US
 
-    def _segment_is_over(self) -> bool:
+    def _is_segment_over(self) -> bool:
         age_us = self._clock.steady_us() - self._segment_since_us
         return self._line_count > 0 and (
             age_us >= self._settings.segment_s * 1_000_000
@@ -561,14 +579,14 @@ class Recorder:
 
     def _finish(self) -> None:
         # A gap that was noted last is not written yet.
-        self._write()
+        self._write_lines()
         failure = None
         try:
-            # What could not be written is missing at its end: no gap tells of it.
-            cut_off = self._reporter.trouble is not None
+            # The lines that could not be written are missing at the end, without a gap.
+            cut_off = self._reporter.write_error is not None
             self._disk.finish(self._clock.wall_us(), cut_off=cut_off)
         except (OSError, SessionError) as error:
             failure = error
         dropped = self._disk.info.dropped
-        self._reporter.report_dropped(self._disk.size_bytes, dropped, at_end=True)
+        self._reporter.report_dropped(self._disk.size_bytes, dropped, is_at_end=True)
         self._reporter.report_end(self._disk.size_bytes, failure)

@@ -1,4 +1,4 @@
-"""Where and how a recording is written: its folder, its limits, the length of a segment."""
+"""Settings of the recorder: its folder, its limits, the length of a segment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class RecorderSettings:
-    """Where and how a recording is written."""
+    """The folder of a recording, its limits, and when a segment is sealed."""
 
     sessions: Path
     """The folder of all sessions."""
@@ -16,7 +16,7 @@ class RecorderSettings:
     retain_s: float | None = None
     """Sealed segments older than this are deleted."""
     max_bytes: int | None = None
-    """When the segments take more, the oldest sealed ones are deleted."""
+    """Limit of all segments; above it, the oldest sealed segments are deleted."""
     payloads: bool = False
     segment_s: float = 60.0
     """Age at which a segment is sealed."""

@@ -24,20 +24,20 @@ from natstui.model.records.analysis import (
     StopAnalysis,
 )
 from natstui.tui.analysis.text import (
-    DRAWN,
+    CHARTS_TABLE,
     VERDICT,
     AnalysisResult,
     ResultRows,
     Value,
     meaning_text,
-    menu,
+    menu_entries,
     progress_text,
     verdict_text,
 )
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import PendingRequest, run_task
 from natstui.tui.kit.chart.chart import Chart
-from natstui.tui.kit.chart.frame import MOST_SERIES, ChartData, Series
+from natstui.tui.kit.chart.frame import SERIES_COLOR_COUNT, ChartData, Series
 from natstui.tui.kit.chart.ticks import Unit
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.lists import KeyList
@@ -45,8 +45,8 @@ from natstui.tui.kit.table.big_table import BigTable, Sort
 from natstui.tui.kit.table.view import HeaderSelected
 from natstui.tui.kit.text import safe
 
-_MOST_LINES = MOST_SERIES - 1
-"""Limit of consumers in one chart: each has its own colour."""
+_MAX_LINES = SERIES_COLOR_COUNT - 1
+"""Maximum number of consumers in one chart: each has its own colour."""
 
 Row = dict[str, Value]
 
@@ -61,7 +61,7 @@ class _Axis:
     def chart(
         self, title: str, unit: Unit, lines: Sequence[tuple[str, list[Row], str]]
     ) -> ChartData:
-        """Return a chart of columns of rows; each line has a label."""
+        """Return a chart; each line is a label, its rows, and the name of a column."""
         return ChartData(
             title=title,
             unit=unit,
@@ -78,18 +78,18 @@ class _Axis:
 
 
 def charts_of(result: AnalysisResult) -> tuple[ChartData, ...]:
-    """Return the charts of a result with a single session; empty without measurements."""
-    table = result.tables.get(DRAWN)
+    """Return the charts of a result; empty unless it has the table of measurements."""
+    table = result.tables.get(CHARTS_TABLE)
     names = [column.name for column in table.columns] if table else []
     by_rank: dict[int, list[Row]] = {}
     for values in table.rows if table else ():
         row = dict(zip(names, values, strict=True))
-        by_rank.setdefault(_number(row["rank"]), []).append(row)
+        by_rank.setdefault(_require_int(row["rank"]), []).append(row)
     rows = [row for consumer_rows in by_rank.values() for row in consumer_rows]
-    axis = _axis(rows)
+    axis = _create_axis(rows)
     if axis is None:
         return ()
-    all_rows, worst = by_rank.pop(0, []), [by_rank[rank] for rank in sorted(by_rank)][:_MOST_LINES]
+    all_rows, worst = by_rank.pop(0, []), [by_rank[rank] for rank in sorted(by_rank)][:_MAX_LINES]
     rates = [(label, all_rows, f"{label}_per_s") for label in ("published", "delivered")]
     charts = [
         axis.chart("Load, all streams and consumers", "msgs/s", rates),
@@ -97,46 +97,46 @@ def charts_of(result: AnalysisResult) -> tuple[ChartData, ...]:
     ]
     for title, name in (("Pending", "pending_msgs"), ("Delivered again", "repeated_msgs")):
         lines = [
-            (_called(consumer_rows[0]), consumer_rows, name)
+            (_consumer_label(consumer_rows[0]), consumer_rows, name)
             for consumer_rows in worst
-            if _has(consumer_rows, name)
+            if _has_values(consumer_rows, name)
         ]
         charts += [axis.chart(f"{title}, the worst consumers", "msgs", lines)] if lines else []
     return tuple(charts)
 
 
-def _axis(rows: list[Row]) -> _Axis | None:
-    ats = sorted({_number(row["bucket_at_us"]) for row in rows})
-    widths = [_number(row["width_s"]) for row in rows]
+def _create_axis(rows: list[Row]) -> _Axis | None:
+    ats = sorted({_require_int(row["bucket_at_us"]) for row in rows})
+    widths = [_require_int(row["width_s"]) for row in rows]
     return _Axis(tuple(ats), ats[-1] + max(widths) * 1_000_000) if ats else None
 
 
-def _has(rows: list[Row], name: str) -> bool:
+def _has_values(rows: list[Row], name: str) -> bool:
     return any(row[name] for row in rows)
 
 
-def _number(value: Value) -> int:
+def _require_int(value: Value) -> int:
     assert isinstance(value, int)
     return value
 
 
-def _called(row: Row) -> str:
+def _consumer_label(row: Row) -> str:
     return clean_line(f"{row['stream']} › {row['consumer']}")
 
 
 _decoder = decoder_of(AnalysisResult)
 
 
-class Findings(Static):
-    """The verdict page, wrapped for its width when it becomes visible."""
+class FindingsPage(Static):
+    """The page of findings; wraps its text when it becomes visible."""
 
-    DEFAULT_CSS = "Findings { height: auto; }"
+    DEFAULT_CSS = "FindingsPage { height: auto; }"
 
     result: AnalysisResult | None = None
     _drawn_width = 0
 
     def on_resize(self) -> None:
-        """Wrap for the new width; behind a table it has none."""
+        """Wrap the text for the new width; a hidden page has no width."""
         width = self.content_size.width
         if self.result is not None and width and width != self._drawn_width:
             self._drawn_width = width
@@ -144,7 +144,7 @@ class Findings(Static):
 
 
 class AnalysisScreen(LiveScreen):
-    """Starts an analysis, or shows the running one; it continues when the screen is closed."""
+    """Starts an analysis or shows the running one, which continues after the screen is closed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+x", "stop", "Stop", id="analysis.stop"),
@@ -176,13 +176,13 @@ class AnalysisScreen(LiveScreen):
     """
 
     left_run_id: ClassVar[int | None] = None
-    """The run that was running when its screen was closed: the next screen shows it."""
+    """The id of the run whose screen was closed before its end: the next screen shows it."""
 
     caption = getters.query_one("#caption", Static)
     progress = getters.query_one("#progress", Static)
     tables = getters.query_one("#tables", OptionList)
     meaning = getters.query_one("#meaning", Static)
-    findings = getters.query_one(Findings)
+    findings = getters.query_one(FindingsPage)
     table = getters.query_one(BigTable)
 
     def __init__(self, session: str | None) -> None:
@@ -191,13 +191,13 @@ class AnalysisScreen(LiveScreen):
         self.result: AnalysisResult | None = None
         self.run_id = -1
         self._finished: AnalysisFinished | None = None
-        self._stop_asked = False
-        self._goes_on = False
+        self._is_stop_requested = False
+        self._is_running = False
         self._sorts: dict[str, tuple[str, bool]] = {}
-        self._are_drawn = False
+        self._has_charts = False
 
     def body(self) -> Iterable[Widget]:
-        """Yield the caption; then the progress, or a list of tables and the chosen one."""
+        """Yield the caption, the progress, and a list of the tables beside the highlighted one."""
         yield Static(id="caption", markup=False)
         yield Static(id="progress", markup=False)
         with Horizontal(id="answers"):
@@ -205,12 +205,12 @@ class AnalysisScreen(LiveScreen):
             with Vertical():
                 yield Static(id="meaning", markup=False)
                 with VerticalScroll(id="verdict"):
-                    yield Findings(markup=False)
+                    yield FindingsPage(markup=False)
                 yield VerticalScroll(id="charts")
                 yield BigTable([], empty="no rows")
 
     def on_mount(self) -> None:
-        """Start the analysis, unless there is a run to return to."""
+        """Show the run that the last screen left; without one, start the analysis."""
         self.caption.update(safe("Analysis"))
         self.progress.update(safe(f"starting …\n\n{self._keys_text()}", "dim"))
         left_id, analysis_run = AnalysisScreen.left_run_id, self.state.analysis
@@ -219,7 +219,7 @@ class AnalysisScreen(LiveScreen):
             analysis_run
             and left_id is not None
             and analysis_run.run_id == left_id
-            and self._is_meant(analysis_run)
+            and self._belongs_to_screen(analysis_run)
         ):
             self.run_id = left_id
             # Its widgets are mounted by then.
@@ -231,7 +231,9 @@ class AnalysisScreen(LiveScreen):
         self.set_interval(1.0, self._draw_progress)
 
     async def _watch_start(self, request: PendingRequest) -> None:
-        """Show why the start failed; show the running analysis instead, if there is one."""
+        """Wait for the reply to a start; after a failure, show another running analysis or the
+        error.
+        """
         reply = await request
         other_run = self.state.analysis
         if reply.status == "done":
@@ -243,7 +245,7 @@ class AnalysisScreen(LiveScreen):
         elif self.run is None:
             self.progress.update(safe(reply.text, "error"))
 
-    def _is_meant(self, analysis_run: AnalysisRun) -> bool:
+    def _belongs_to_screen(self, analysis_run: AnalysisRun) -> bool:
         """Return whether a run belongs to this screen: any running one, else one of its
         session.
         """
@@ -252,34 +254,34 @@ class AnalysisScreen(LiveScreen):
         return self.session == analysis_run.finished.session
 
     def _keys_text(self) -> str:
-        """Return how to stop the run, and that it continues without this screen."""
-        if self._stop_asked:
+        """Return the text about the keys: stop the run, or leave it running."""
+        if self._is_stop_requested:
             return "stopping …"
         back, stop = key_of(self, "back") or "escape", key_of(self, "analysis.stop") or "ctrl+x"
-        until = "" if self.state.replay is None else " until you leave the replay"
+        until_text = "" if self.state.replay is None else " until you leave the replay"
         return (
-            f"{stop} stops the analysis · {back} leaves, and the analysis continues{until}: "
+            f"{stop} stops the analysis · {back} leaves, and the analysis continues{until_text}: "
             ":analyze shows it again"
         )
 
     @property
     def run(self) -> AnalysisRun | None:
-        """Return the run of this screen, if it is known."""
+        """Return the run of this screen; None if the engine does not report it."""
         run = self.state.analysis
         return run if run is not None and run.run_id == self.run_id else None
 
     def refresh_state(self) -> None:
-        """Show the progress, and the results once they exist."""
+        """Show the progress of the run, and its results after the end."""
         run = self.run
         if run is None or self._finished is not None:
             return
-        if self._goes_on is not (run.running is not None):
-            self._goes_on = run.running is not None
+        if self._is_running is not (run.running is not None):
+            self._is_running = run.running is not None
             self.refresh_bindings()
         self._draw_progress()
         if run.finished is not None:
             self._finished = run.finished
-            self._end(run.finished)
+            self._show_result(run.finished)
 
     def _draw_progress(self) -> None:
         run = self.run
@@ -287,27 +289,27 @@ class AnalysisScreen(LiveScreen):
         if run is None or progress is None:
             return
         self.caption.update(safe(f"Analysis  ›  {progress.session}"))
-        # The engine's clock and ours are of one machine; it was set back where it is less.
+        # Both times are of the same clock; a negative difference means that it was set back.
         elapsed_us = max(0, time.time_ns() // 1000 - (run.began_at_us or progress.at_us))
         parts = [progress_text(progress, elapsed_us / 1e6), Content()]
         self.progress.update(Content("\n").join([*parts, safe(self._keys_text(), "dim")]))
 
-    def _end(self, result: AnalysisFinished) -> None:
+    def _show_result(self, result: AnalysisFinished) -> None:
         title = "  ›  ".join(["Analysis", result.session or ""]).removesuffix("  ›  ")
         if result.result_json is None:
-            look = "warn" if result.status == "cancelled" else "error"
+            style_name = "warn" if result.status == "cancelled" else "error"
             hint = safe("escape leaves", "dim")
             self.caption.update(safe(title))
-            self.progress.update(Content("\n\n").join([safe(result.text, look), hint]))
+            self.progress.update(Content("\n\n").join([safe(result.text, style_name), hint]))
             return
         self.result = _decoder.decode(result.result_json)
         self.caption.update(safe(f"{title}  ·  tables in {self.result.out}/gold"))
         self.findings.result = self.result
-        for name, text, rows in menu(self.result):
-            look = "dim" if rows == "0" else ""
-            self.tables.add_option(Option(safe(f"{text[:21]:21} {rows:>4}", look), id=name))
+        for name, text, rows in menu_entries(self.result):
+            style_name = "dim" if rows == "0" else ""
+            self.tables.add_option(Option(safe(f"{text[:21]:21} {rows:>4}", style_name), id=name))
         charts = charts_of(self.result)
-        self._are_drawn = bool(charts)
+        self._has_charts = bool(charts)
         for data in charts:
             chart = Chart()
             self.query_one("#charts").mount(chart)
@@ -317,20 +319,20 @@ class AnalysisScreen(LiveScreen):
         self.tables.focus()
 
     @on(OptionList.OptionHighlighted)
-    def _choose(self, message: OptionList.OptionHighlighted) -> None:
+    def _show_highlighted(self, message: OptionList.OptionHighlighted) -> None:
         self.show_table(message.option_id or VERDICT)
 
     @on(OptionList.OptionSelected)
-    def _enter(self) -> None:
+    def _focus_page(self) -> None:
         page = "#charts" if self.has_class("-drawn") else "#verdict"
         self.table.focus() if self.has_class("-table") else self.query_one(page).focus()
 
     def show_table(self, name: str) -> None:
-        """Show a table at the right; the verdict is a page of text."""
+        """Show a table at the right: as rows, the verdict as text, measurements as charts."""
         if self.result is None:
             return
         self.meaning.update(safe(meaning_text(self.result, name)))
-        is_drawn = name == DRAWN and self._are_drawn
+        is_drawn = name == CHARTS_TABLE and self._has_charts
         self.set_class(is_drawn, "-drawn")
         self.set_class(name != VERDICT and not is_drawn, "-table")
         if name == VERDICT or is_drawn:
@@ -359,17 +361,17 @@ class AnalysisScreen(LiveScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether stopping is offered: while the analysis runs."""
         if action == "stop":
-            return self._goes_on and not self._stop_asked
+            return self._is_running and not self._is_stop_requested
         return super().check_action(action, parameters)
 
     def action_stop(self) -> None:
-        """Stop the run; nothing of it is kept."""
-        self._stop_asked = True
+        """Stop the run and discard its results."""
+        self._is_stop_requested = True
         self.engine.send(StopAnalysis(0))
         self.refresh_bindings()
         self._draw_progress()
 
     def on_unmount(self) -> None:
-        """Store the running analysis, for the next screen."""
-        if self._finished is None and not self._stop_asked:
+        """Remember a run that has not ended, for the next screen."""
+        if self._finished is None and not self._is_stop_requested:
             AnalysisScreen.left_run_id = self.run_id

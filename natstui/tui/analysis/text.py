@@ -1,4 +1,4 @@
-"""An analysis as text: its progress, verdict and tables."""
+"""Texts of an analysis: progress, verdict and tables."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from textual.content import Content
 
 from natstui.clean import clean_line
 from natstui.model.records.analysis import AnalysisProgress
-from natstui.tui.frame.columns import arranged
+from natstui.tui.frame.columns import sort_rows
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.widths import Column
 from natstui.tui.kit.text import safe
 from natstui.units import UNKNOWN, duration_text, moment_text, quantity_text, title_text
 
 VERDICT = "verdict"
-DRAWN = "picture"
+CHARTS_TABLE = "picture"
 """The table that is shown as charts."""
-_CALLED = {VERDICT: "Worth looking at", DRAWN: "Charts"}
+_TITLES = {VERDICT: "Worth looking at", CHARTS_TABLE: "Charts"}
 _BAR_CELLS = 32
-_LEAST_CELLS, _MOST_CELLS, _WIDEST_CELLS = 5, 28, 140
+_MIN_CELLS, _MAX_CELLS, _MAX_FLEX_CELLS = 5, 28, 140
 _MEASURED_ROWS = 200
 """Number of rows from which a column's width is computed; other cells are cut to it."""
 
 _INDENT = " " * 4
-_GIVES_WAY = (
+_HIDDEN_FIRST = (
     "start_at_us", "first_at_us", "last_at_us", "open", "created_at_us", "end_at_us", "covered_s",
     "pending_first_msgs", "pending_mean_msgs", "ack_floor_stream_seq", "latencies_count",
     "seconds_count", "samples_count",
@@ -33,18 +33,18 @@ _GIVES_WAY = (
 """Columns that are hidden first: times, parts of an identity, derived values."""
 _NAMES = ("session", "stream", "consumer", "subject")
 _NAME_CELLS = 14
-"""Minimum width of a name, which gets the remaining space."""
-_WORST = ("lost", "stuck")
-"""Worst harms, shown in red; the verdict is sorted by harm."""
+"""Minimum width of a column of names, which gets the remaining space."""
+_WORST_HARMS = ("lost", "stuck")
+"""Harms that are shown in red."""
 _HIDDEN = ("series_id",)
-"""Columns for notebooks only."""
+"""Columns that are never shown: they are for notebooks."""
 
 Value = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """One column of a table; its name ends with its unit."""
+    """A column of a result table; its name ends with its unit."""
 
     name: str
     type: str
@@ -60,9 +60,9 @@ class ResultTable:
     columns: tuple[ResultColumn, ...]
     rows: tuple[tuple[Value, ...], ...]
     cut: bool
-    """Whether there are more rows than these."""
+    """Whether the complete table has more rows."""
 
-    def place(self, name: str) -> int:
+    def index_of(self, name: str) -> int:
         """Return the index of a column; raises StopIteration for an unknown name."""
         return next(index for index, column in enumerate(self.columns) if column.name == name)
 
@@ -92,21 +92,21 @@ def progress_text(progress: AnalysisProgress, elapsed_s: float) -> Content:
     return Content("\n").join([Content.assemble(*bar, after), step])
 
 
-def menu(result: AnalysisResult) -> tuple[tuple[str, str, str], ...]:
+def menu_entries(result: AnalysisResult) -> tuple[tuple[str, str, str], ...]:
     """Return (name, title, number of rows) of every table; verdict and charts first.
 
-    Charts have no number of rows: their rows are points.
+    The charts have an empty number of rows.
     """
-    first = [*_CALLED]
+    first = [*_TITLES]
     names = sorted(result.tables, key=lambda n: first.index(n) if n in first else len(first))
     return tuple(
-        (name, _title(name), "" if name == DRAWN else _rows_text(result.tables[name]))
+        (name, _title(name), "" if name == CHARTS_TABLE else _rows_text(result.tables[name]))
         for name in names
     )
 
 
 def _title(name: str) -> str:
-    return clean_line(_CALLED.get(name, name.replace("_", " ")))
+    return clean_line(_TITLES.get(name, name.replace("_", " ")))
 
 
 def _rows_text(table: ResultTable) -> str:
@@ -114,14 +114,14 @@ def _rows_text(table: ResultTable) -> str:
 
 
 def meaning_text(result: AnalysisResult, name: str) -> str:
-    """Return the meaning of a table, and the location of the other rows."""
+    """Return the meaning of a table, and the path of its complete rows if it is cut."""
     table = result.tables[name]
     rest_text = f" The first {len(table.rows)} rows; all are in {result.out}/gold/{name}."
     return clean_line(table.meaning + (rest_text if table.cut else ""))
 
 
 def cell_text(name: str, value: Value) -> str:
-    """Return a cell's text by the unit in its column's name; harmless, one line."""
+    """Return a value as one line, formatted by the unit at the end of its column's name."""
     if value is None:
         return UNKNOWN
     if isinstance(value, bool):
@@ -137,35 +137,35 @@ def verdict_text(result: AnalysisResult, width: int) -> Content:
     names = [column.name for column in table.columns]
     has_many_sessions = len(result.sessions) > 1
     findings = [
-        _finding(number, dict(zip(names, row, strict=True)), has_many_sessions, width)
+        _finding_content(number, dict(zip(names, row, strict=True)), has_many_sessions, width)
         for number, row in enumerate(table.rows, start=1)
     ]
     return Content("\n\n").join(findings)
 
 
-def _finding(
+def _finding_content(
     number: int, finding: dict[str, Value], has_many_sessions: bool, width: int
 ) -> Content:
     harm, code = finding.get("harm"), finding.get("code")
     subject = cell_text("subject", finding.get("subject"))
     head = Content.assemble(
         safe(f"{number:2}  ", "dim"),
-        safe(subject, "bad" if harm in _WORST else "strong warn"),
+        safe(subject, "bad" if harm in _WORST_HARMS else "strong warn"),
         safe(f"  {harm or ''}" + (f"  {code}" if code else ""), "dim"),
     )
     sentence = safe(cell_text("sentence", finding.get("sentence")))
-    details = [cell_text("evidence", finding.get("evidence")), _when(finding)]
+    details = [cell_text("evidence", finding.get("evidence")), _time_text(finding)]
     details += [cell_text("session", finding.get("session"))] if has_many_sessions else []
     details_text = "  ·  ".join(detail for detail in details if detail not in ("", UNKNOWN))
     advice = finding.get("advice")
     parts = [sentence, safe(details_text, "dim")] if details_text else [sentence]
     parts += [safe(f"→ {advice}")] if advice else []
-    room = max(width - len(_INDENT), 20)
-    lines = [Content(_INDENT) + line for part in parts for line in part.wrap(room)]
+    text_cells = max(width - len(_INDENT), 20)
+    lines = [Content(_INDENT) + line for part in parts for line in part.wrap(text_cells)]
     return Content("\n").join([head, *lines])
 
 
-def _when(finding: dict[str, Value]) -> str:
+def _time_text(finding: dict[str, Value]) -> str:
     start, end = finding.get("start_at_us"), finding.get("end_at_us")
     if not isinstance(start, int | float):
         return ""
@@ -175,7 +175,7 @@ def _when(finding: dict[str, Value]) -> str:
 
 
 def titles_of(names: Sequence[str]) -> list[str]:
-    """Return the titles of columns; equal ones keep their units."""
+    """Return the titles of columns: names without units, unless two would be equal."""
     short = [title_text(name).upper() for name in names]
     return [
         title if short.count(title) == 1 else name.replace("_", " ").upper()
@@ -184,7 +184,7 @@ def titles_of(names: Sequence[str]) -> list[str]:
 
 
 class ResultRows:
-    """The rows of a table, as a source of the big table."""
+    """The sorted rows and shown columns of a result table, for the table widget."""
 
     def __init__(
         self, result: AnalysisResult, name: str, sort: str | None = None, reverse: bool = False
@@ -195,56 +195,58 @@ class ResultRows:
         hides_session = len(result.sessions) == 1 and name != "session" and len(table.columns) > 1
         names = [column.name for column in table.columns]
         hidden = ("session", *_HIDDEN) if hides_session else _HIDDEN
-        self._shown = [
+        self._shown_indexes = [
             index for index, column_name in enumerate(names) if column_name not in hidden
         ]
         rows = range(len(table.rows))
         if sort is None:
             self.order: Sequence[int] = rows
         else:
-            column_index = table.place(sort)
-            self.order = arranged([row[column_index] for row in table.rows], rows, reverse)
+            column_index = table.index_of(sort)
+            self.order = sort_rows([row[column_index] for row in table.rows], rows, reverse)
 
     def __len__(self) -> int:
         return len(self.table.rows)
 
     def key(self, row: int) -> Hashable:
-        """Return table and row as the identity: all tables share one widget."""
+        """Return the name of the table and the row: all tables share one widget."""
         return (self.name, row)
 
     def cells(self, row: int) -> Sequence[Cell]:
-        """Return the texts of one row."""
-        return [self._cell(index, self.table.rows[row][index]) for index in self._shown]
+        """Return the cells of a row."""
+        return [self._cell(index, self.table.rows[row][index]) for index in self._shown_indexes]
 
     def _cell(self, index: int, value: Value) -> Cell:
         text = cell_text(self.table.columns[index].name, value)
         return Cell(text, "dim" if value is None else "")
 
     def columns(self) -> list[Column]:
-        """Return the columns, as wide as their contents."""
-        titles = titles_of([self.table.columns[index].name for index in self._shown])
+        """Return the shown columns, as wide as their contents."""
+        titles = titles_of([self.table.columns[index].name for index in self._shown_indexes])
         return [
             self._column(position, index, title)
-            for position, (index, title) in enumerate(zip(self._shown, titles, strict=True))
+            for position, (index, title) in enumerate(
+                zip(self._shown_indexes, titles, strict=True)
+            )
         ]
 
     def _column(self, position: int, index: int, title: str) -> Column:
         column = self.table.columns[index]
         texts = [cell_text(column.name, row[index]) for row in self.table.rows[:_MEASURED_ROWS]]
         # Two cells more than the title, for the arrow of the sort.
-        wanted_cells = max([_LEAST_CELLS, len(title) + 2, *map(len, texts)])
-        most_cells = _NAME_CELLS if column.name in _NAMES else _MOST_CELLS
+        needed_cells = max([_MIN_CELLS, len(title) + 2, *map(len, texts)])
+        max_cells = _NAME_CELLS if column.name in _NAMES else _MAX_CELLS
         number = column.type in ("bigint", "double") and not column.name.endswith("_at_us")
         return Column(
             column.name,
             title,
-            min(wanted_cells, most_cells),
+            min(needed_cells, max_cells),
             "right" if number else "left",
-            flex=int(wanted_cells > most_cells),
-            max_width=min(wanted_cells, _WIDEST_CELLS),
-            priority=position + 100 * (column.name in _GIVES_WAY),
+            flex=int(needed_cells > max_cells),
+            max_width=min(needed_cells, _MAX_FLEX_CELLS),
+            priority=position + 100 * (column.name in _HIDDEN_FIRST),
         )
 
     def descends(self, name: str) -> bool:
-        """Return whether the first press on a title sorts descending."""
-        return self.table.columns[self.table.place(name)].type != "string"
+        """Return whether the first click on a column's title sorts descending: not for strings."""
+        return self.table.columns[self.table.index_of(name)].type != "string"

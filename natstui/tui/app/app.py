@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import heapq
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+import importlib
+import pkgutil
+import unicodedata
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -16,60 +20,61 @@ from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.dom import DOMNode
+from textual.keys import KEY_ALIASES, Keys
 from textual.message import Message
 from textual.screen import Screen
 
-from natstui.defects import contained
+from natstui.defects import report_defects
 from natstui.errors import NatstuiError
 from natstui.files import complete_file, write_failure
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted
 from natstui.tui.app import commands
-from natstui.tui.app.commands import COMMANDS, WORDS, Word
+from natstui.tui.app.commands import COMMAND_NAMES, COMMANDS, ViewerCommand
 from natstui.tui.app.controls.systems import NO_CONTEXTS, Contexts
 from natstui.tui.app.engines import Engines
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.help import HelpScreen
-from natstui.tui.app.key_words import words_of
-from natstui.tui.app.keys_from_settings import checked_keys
+from natstui.tui.app.key_descriptions import describe_key
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.app.parts import KEYS, Parts
 from natstui.tui.app.screens import (
     MODE_SCREENS,
-    all_unsent,
-    at_work,
-    go_to,
+    describe_running_work,
+    find_unsent_texts,
     mode_screen,
     new_screen,
+    open_mode,
     run_scenario,
 )
 from natstui.tui.frame.head.tabs import TABS
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import (
-    CameIntoView,
+    CommandEntered,
     Export,
     LeaveReplay,
     Manage,
     Open,
     Replay,
     RunScenario,
+    ScreenShown,
     StateChanged,
     ToApp,
-    Typed,
 )
-from natstui.tui.frame.remembered import keep, recall
 from natstui.tui.frame.requests import run_task
-from natstui.tui.kit.command_line import CommandLine, OfferingSuggester
+from natstui.tui.frame.view_file import load_value, store_value
+from natstui.tui.kit.command_line import CommandLine, ListingSuggester
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.text import safe, safe_copy
 from natstui.tui.overview.screen import OverviewScreen
 
-SHOWN_COUNT = 50
+MAX_ASSET_HITS = 50
 
 
-class _ShowsState(Protocol):
+class StateProvider(Protocol):
     """The part of the app that the palette uses."""
 
     @property
@@ -81,35 +86,37 @@ class NatstuiCommands(Provider):
     """Commands that need no argument, and every stream and consumer by name."""
 
     async def discover(self) -> Hits:
-        """Offer the keys of the screen and the commands before anything is typed."""
+        """Yield the keys of the screen and the commands, before anything is typed."""
         keys = list(self._keys())
         for text, description, do in keys:
             yield DiscoveryHit(text, do, help=description)
-        for command in _not_keys(text for text, _, _ in keys):
+        for command in _commands_without_key(text for text, _, _ in keys):
             if not command.usage or command.usage.startswith("["):
-                run = partial(self.app.post_message, Typed(command.names[0]))
+                run = partial(self.app.post_message, CommandEntered(command.names[0]))
                 yield DiscoveryHit(f":{command.names[0]}", run, help=command.help)
 
     async def search(self, query: str) -> Hits:
-        """Offer what contains these letters in this order, best match first."""
+        """Yield keys, commands, streams and consumers that contain the letters of `query` in this
+        order, in each group the best match first.
+        """
         matcher = self.matcher(query)
         keys = list(self._keys())
         for text, description, do in keys:
             if score := matcher.match(text):
                 yield Hit(score, matcher.highlight(text), do, help=description)
-        for command in _not_keys(text for text, _, _ in keys):
+        for command in _commands_without_key(text for text, _, _ in keys):
             if not command.usage and (score := matcher.match(command.names[0])):
-                run = partial(self.app.post_message, Typed(command.names[0]))
+                run = partial(self.app.post_message, CommandEntered(command.names[0]))
                 yield Hit(score, matcher.highlight(command.names[0]), run, help=command.help)
         letters = [letter.lower() for letter in query if not letter.isspace()]
         # Matching costs microseconds a name: only names with all the letters get that far.
         matches = (
             (matcher.match(text), text, message)
             for text, message in self._assets()
-            if _contains(text.lower(), letters)
+            if _contains_in_order(text.lower(), letters)
         )
         best = heapq.nlargest(
-            SHOWN_COUNT, (hit for hit in matches if hit[0]), key=lambda hit: hit[0]
+            MAX_ASSET_HITS, (hit for hit in matches if hit[0]), key=lambda hit: hit[0]
         )
         for score, text, message in best:
             yield Hit(score, safe(text), partial(self.app.post_message, message))
@@ -117,7 +124,7 @@ class NatstuiCommands(Provider):
     def _keys(self) -> Iterator[tuple[str, str, Callable[[], Awaitable[object]]]]:
         """Yield the name, description and action of each key in the footer.
 
-        Of several keys with the same action, the first one.
+        Several keys with the same action are yielded once.
         """
         actions: set[str] = set()
         for active in self.screen.active_bindings.values():
@@ -126,7 +133,9 @@ class NatstuiCommands(Provider):
             if binding.show and active.enabled and active.node is self.screen and is_new:
                 actions.add(binding.action)
                 key_text = binding.key_display or self.app.get_key_display(binding)
-                description = "  ·  ".join(filter(None, (words_of(binding), f"key {key_text}")))
+                description = "  ·  ".join(
+                    filter(None, (describe_key(binding), f"key {key_text}"))
+                )
                 run = partial(self.app.run_action, binding.action, self.screen)
                 label = binding.description
                 if isinstance(self.screen, LiveScreen):
@@ -135,39 +144,37 @@ class NatstuiCommands(Provider):
 
     def _assets(self) -> Iterator[tuple[str, Open]]:
         screen = self.screen
-        several = screen.where.systems if isinstance(screen, LiveScreen) else ()
+        several = screen.scope.systems if isinstance(screen, LiveScreen) else ()
         for system in several:
             yield from (
                 (f"{system.name}: {text}", message)
                 for text, message in _assets_of(system.state, system.name)
             )
         if not several:
-            yield from _assets_of(cast("_ShowsState", self.app).state, None)
+            yield from _assets_of(cast("StateProvider", self.app).state, None)
 
 
-def _not_keys(labels: Iterable[str]) -> list[Word]:
-    """Return the commands that have another name than the given labels, and that Textual does not
-    offer.
-    """
-    names = {text.lower() for text in (*labels, *_OF_TEXTUAL)}
+def _commands_without_key(labels: Iterable[str]) -> list[ViewerCommand]:
+    """Return the commands whose name is neither one of the labels nor a command of Textual."""
+    names = {text.lower() for text in (*labels, *_TEXTUAL_COMMANDS)}
     return [command for command in COMMANDS if not names & set(command.names)]
 
 
 def _assets_of(state: State, system: str | None) -> Iterator[tuple[str, Open]]:
     """Yield every stream and consumer of a system: its label, and the message that opens it."""
     for name, _created in state.streams.roster.keys:
-        yield str(name), _of(system, Open("stream", str(name)))
+        yield str(name), _set_system(system, Open("stream", str(name)))
     for stream, name, _created in state.consumers.roster.keys:
-        yield f"{stream} › {name}", _of(system, Open("consumer", str(stream), str(name)))
+        yield f"{stream} › {name}", _set_system(system, Open("consumer", str(stream), str(name)))
 
 
-def _of(system: str | None, message: Open) -> Open:
+def _set_system(system: str | None, message: Open) -> Open:
     message.system = system
     return message
 
 
-def _contains(text: str, letters: list[str]) -> bool:
-    """Return whether the letters occur in this order."""
+def _contains_in_order(text: str, letters: list[str]) -> bool:
+    """Return whether the text contains the letters in this order."""
     position = 0
     for letter in letters:
         position = text.find(letter, position) + 1
@@ -176,7 +183,7 @@ def _contains(text: str, letters: list[str]) -> bool:
     return True
 
 
-class Completing(OfferingSuggester):
+class CommandSuggester(ListingSuggester):
     """Completes the last word of a command line from the command's usage."""
 
     def __init__(self, state: Callable[[], State], themes: Callable[[], Iterable[str]]) -> None:
@@ -185,21 +192,21 @@ class Completing(OfferingSuggester):
         self._state, self._themes = state, themes
 
     async def get_suggestion(self, value: str) -> str | None:
-        """Return the line with its last word completed; None where nothing fits."""
+        """Return the line with its last word completed; None without a completion."""
         *before, _last = value.split(" ")
-        suggestion = next(iter(self.offers(value, 1)), None)
+        suggestion = next(iter(self.suggestions(value, 1)), None)
         return None if suggestion is None else " ".join([*before, suggestion])
 
-    def offers(self, value: str, most_count: int) -> list[str]:
-        """Return the completions of the last word of a line, at most `most_count`."""
+    def suggestions(self, value: str, max_count: int) -> list[str]:
+        """Return the completions of the last word of a line, at most `max_count`."""
         *before, last = value.split(" ")
-        fitting = (name for name in self._names(before) if name.startswith(last))
-        return list(islice(fitting, most_count))
+        candidates = (name for name in self._candidates(before) if name.startswith(last))
+        return list(islice(candidates, max_count))
 
-    def _names(self, before: list[str]) -> Iterable[str]:
-        """Return the possible words after the given ones."""
+    def _candidates(self, before: list[str]) -> Iterable[str]:
+        """Return the words that can follow the words in `before`."""
         if not before:
-            return WORDS
+            return COMMAND_NAMES
         usage = next((command.usage for command in COMMANDS if before[0] in command.names), "")
         placeholders = usage.replace("[", "").replace("]", "").split()
         placeholder = placeholders[len(before) - 1] if len(before) <= len(placeholders) else ""
@@ -222,57 +229,132 @@ class Completing(OfferingSuggester):
         return ()
 
 
+_KEY_MODIFIERS = {"ctrl", "shift", "alt", "super", "meta", "hyper"}
+_KEY_NAMES = {key.value for key in Keys} | {"space"}
+_TERMINAL_EQUIVALENTS = {"ctrl+h": "backspace", "ctrl+i": "tab", "ctrl+m": "enter"}
+
+
+def check_keymap(keymap: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return the valid part of a keymap, and one sentence for each invalid entry.
+
+    Textual accepts unknown actions and keys silently.
+    """
+    binding_ids = {binding.id for binding in _imported_bindings()}
+    if not keymap.keys() <= binding_ids:
+        binding_ids = {binding.id for binding in import_all_bindings()}
+    valid_keys, complaints = {}, []
+    for action, keys in keymap.items():
+        if action not in binding_ids:
+            nearest = difflib.get_close_matches(action, filter(None, binding_ids), 1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            complaints.append(f"viewer.keys: there is no action {action!r}{hint}")
+        elif bad := [key for key in keys.split(",") if not _is_key(key.strip())]:
+            complaints.append(f"viewer.keys.{action}: {bad[0]!r} is not a key")
+        elif reserved := [key for key in keys.split(",") if key.strip() in _TERMINAL_EQUIVALENTS]:
+            equivalent = _TERMINAL_EQUIVALENTS[reserved[0].strip()]
+            complaints.append(
+                f"viewer.keys.{action}: terminals cannot tell {reserved[0]!r} from {equivalent}"
+            )
+        else:
+            valid_keys[action] = keys
+    return valid_keys, complaints
+
+
+def _is_key(key: str) -> bool:
+    *modifiers, last = key.split("+") if key != "+" else ["+"]
+    if not set(modifiers) <= _KEY_MODIFIERS:
+        return False
+    if len(last) == 1 or last in _KEY_NAMES or last in KEY_ALIASES:
+        return True
+    return _is_character_name(last)
+
+
+def _is_character_name(name: str) -> bool:
+    """Return whether a name is Textual's name of a character, as `question_mark`."""
+    unicode_name = name.replace("_", " ").upper()
+    for candidate in (unicode_name, unicode_name.replace(" SIGN", "-SIGN")):
+        try:
+            unicodedata.lookup(candidate)
+        except KeyError:
+            continue
+        return True
+    return name in {"minus", "slash", "backslash", "underscore"}
+
+
+def import_all_bindings() -> list[Binding]:
+    """Return every binding that has an id, also of screens that were not opened yet."""
+    package = importlib.import_module("natstui.tui")
+    for module in pkgutil.walk_packages(package.__path__, "natstui.tui."):
+        if not module.name.startswith("natstui.tui.kit."):
+            importlib.import_module(module.name)
+    return list(_imported_bindings())
+
+
+def _imported_bindings() -> Iterator[Binding]:
+    """Yield every binding with an id of every imported class."""
+    classes: list[type] = [DOMNode]
+    while classes:
+        cls = classes.pop()
+        classes += cls.__subclasses__()
+        for binding in cls.__dict__.get("BINDINGS", ()):
+            if isinstance(binding, Binding) and binding.id:
+                yield binding
+
+
 SHOW_AFTER_S = 0.05
 """Records that arrive within this time are shown together."""
 
-_OF_TEXTUAL = {"Theme", "Screenshot"}
-_PICTURE_TIME = "%Y-%m-%d %H.%M.%S.%f"
-_THEME, _MODE = "theme", "screen"
+_TEXTUAL_COMMANDS = {"Theme", "Screenshot"}
+_SCREENSHOT_TIME_FORMAT = "%Y-%m-%d %H.%M.%S.%f"
+_THEME_SETTING, _SCREEN_SETTING = "theme", "screen"
 _LETTER_ACTIONS = {"switch_mode", "help", "leave"}
-_OF_THE_HOST = {"backup", "restore", "scenarios"}
-"""Screens that only prompt for a `HostCommand`: they are refused at once."""
+_HOST_SCREENS = {"backup", "restore", "scenarios"}
+"""Screens that only prompt for a `HostCommand`: not opened where no such command is allowed."""
 
 
-class Updates:
+class StateUpdates:
     """Passes the newest state to the screen in view."""
 
     def __init__(
-        self, app: App[int], newest: Callable[[], StateChanged], is_polled: Callable[[], bool]
+        self,
+        app: App[int],
+        state_message: Callable[[], StateChanged],
+        is_polled: Callable[[], bool],
     ) -> None:
         self._app = app
-        self._newest = newest
-        self._polled = is_polled
+        self._state_message = state_message
+        self._is_polled = is_polled
         self._shown = False
-        """Whether what the first poll brought was shown."""
-        self._due = False
+        """Whether the result of the first poll was shown."""
+        self._is_scheduled = False
 
-    def soon(self) -> None:
-        """Show the newest state soon, together with other records of the same time.
+    def show_state_soon(self) -> None:
+        """Show the newest state after `SHOW_AFTER_S`, together with records that arrive meanwhile.
 
-        The first state with rows is shown at once, as a user waits for it.
+        The result of the first poll is shown at once, because a user waits for it.
         """
-        if not self._shown and self._polled():
+        if not self._shown and self._is_polled():
             self._shown = True
-            self.now()
-        elif not self._due:
-            self._due = True
-            self._app.set_timer(SHOW_AFTER_S, self.now)
+            self.show_state_now()
+        elif not self._is_scheduled:
+            self._is_scheduled = True
+            self._app.set_timer(SHOW_AFTER_S, self.show_state_now)
 
-    def now(self) -> None:
+    def show_state_now(self) -> None:
         """Show the newest state."""
-        self._due = False
+        self._is_scheduled = False
         # A last record can still come while the app closes its screens.
         if self._app.screen_stack and isinstance(self._app.screen, LiveScreen):
-            self._app.screen.post_message(self._newest())
+            self._app.screen.post_message(self._state_message())
 
-    def if_late(self) -> None:
-        """Show the age of the newest poll again, if it is large."""
-        if self._newest().late_us:
-            self.now()
+    def show_poll_age(self) -> None:
+        """Show the age of the newest poll again if it is above the limit."""
+        if self._state_message().poll_age_us:
+            self.show_state_now()
 
 
 class NatstuiApp(GuardedApp):
-    """The viewer. Each part has its own keys; requests of screens arrive as messages."""
+    """The viewer: composes its parts, and executes the requests that screens post as messages."""
 
     TITLE = "natstui"
     CSS_PATH = "app.tcss"
@@ -290,7 +372,7 @@ class NatstuiApp(GuardedApp):
             )
             for tab in TABS
         ),
-        # Tables have it for what is wrong among their own rows.
+        # In tables the key shows only rows with findings.
         Binding(
             "exclamation_mark",
             "switch_mode('findings')",
@@ -320,26 +402,26 @@ class NatstuiApp(GuardedApp):
         guide. `other_systems` are shown as well, `contexts` has the available ones. Without
         `may_change_host`, the screens write no files of this machine, and start no programs on it.
         """
-        self._opens_where_it_was = not is_guided
-        mode = None if is_guided else recall(_MODE)
+        self._restores_mode = not is_guided
+        mode = None if is_guided else load_value(_SCREEN_SETTING)
         if isinstance(mode, str) and mode in MODE_SCREENS:
             # Textual reads it while it is created: no other screen is drawn before this one.
             self.DEFAULT_MODE = mode  # type: ignore[misc]
         super().__init__(
-            ascii_only=engine_started.ascii_only, theme=recall_theme(engine_started.theme)
+            ascii_only=engine_started.ascii_only, theme=load_last_theme(engine_started.theme)
         )
         self._started = engine_started
-        self._updates = Updates(
-            self, lambda: self.parts.newest(), lambda: self.state.now_mono_us > 0
+        self._updates = StateUpdates(
+            self, lambda: self.parts.state_message(), lambda: self.state.now_mono_us > 0
         )
-        self.parts = Parts.of(
+        self.parts = Parts.create(
             self,
             (
                 OpenSystem(contexts.own or engine_started.target, engine_started, link, connect),
                 *other_systems,
             ),
             open_replay,
-            self._updates.soon,
+            self._updates.show_state_soon,
             lambda: system_in_view(self),
             is_guided=is_guided,
             contexts=contexts,
@@ -359,57 +441,57 @@ class NatstuiApp(GuardedApp):
     @property
     def link(self) -> Link:
         """Return the link of the shown system or replay."""
-        return self.parts.engines.shown.link
+        return self.parts.engines.shown_follower.link
 
     def post_message(self, message: Message) -> bool:
         """Post a message; a request of a screen gets the acting system of the screen in view."""
         if isinstance(message, ToApp) and message.system is None:
-            message.system = self.parts.engines.acting.name
+            message.system = self.parts.engines.acting_system.name
         return super().post_message(message)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield Textual's commands for the palette; the others are keys or commands of natstui."""
         for command in super().get_system_commands(screen):
-            if command.title in _OF_TEXTUAL:
+            if command.title in _TEXTUAL_COMMANDS:
                 yield command
 
     def on_mount(self) -> None:
         """Apply the user's keymap, then start reading the engine's records."""
-        keys, complaints = checked_keys(self._started.keys)
+        keys, complaints = check_keymap(self._started.keys)
         self.set_keymap(keys)
         for complaint in complaints:
             self.notify(complaint, severity="warning", timeout=15)
         self.theme_changed_signal.subscribe(
-            self, lambda theme: keep(_THEME, [theme.name, self._started.theme])
+            self, lambda theme: store_value(_THEME_SETTING, [theme.name, self._started.theme])
         )
-        CommandLine.completing = Completing(
+        CommandLine.suggester = CommandSuggester(
             lambda: self.parts.engines.state, lambda: self.available_themes
         )
-        self.set_interval(1.0, self._updates.if_late)
+        self.set_interval(1.0, self._updates.show_poll_age)
         self.parts.engines.start()
 
     async def on_unmount(self) -> None:
-        """End a replay."""
+        """End a replay, and wait until all engines have ended."""
         self.parts.engines.close_replay()
-        await asyncio.gather(*self.parts.engines.closing)
+        await asyncio.gather(*self.parts.engines.closing_tasks)
 
     def deliver_screenshot(
         self, filename: str | None = None, path: str | None = None, time_format: str | None = None
     ) -> None:
-        """Save a screenshot as a file that appears complete and replaces nothing.
+        """Save a screenshot as a new file, never half written.
 
-        It is written to the downloads folder, or to the current one if there is none. A browser
-        gets it as a download.
+        The file is written to the downloads folder, or to the current folder if there is none. A
+        browser receives the file as a download.
         """
         if self.is_web:
             super().deliver_screenshot(filename, path, time_format)
             return
-        name = filename or f"natstui {datetime.now():{time_format or _PICTURE_TIME}}.svg"
+        name = filename or f"natstui {datetime.now():{time_format or _SCREENSHOT_TIME_FORMAT}}.svg"
         folder = user_downloads_path()
         target = Path(path or (folder if folder.is_dir() else Path.cwd()), name)
-        run_task(self, self._save_picture, target, self.export_screenshot())
+        run_task(self, self._save_screenshot, target, self.export_screenshot())
 
-    async def _save_picture(self, target: Path, svg: str) -> None:
+    async def _save_screenshot(self, target: Path, svg: str) -> None:
         try:
             with complete_file(target, replaces=False) as file:
                 file.write(svg.encode())
@@ -421,10 +503,10 @@ class NatstuiApp(GuardedApp):
             self.notify(f"saved as {safe_copy(str(target))}", markup=False, timeout=8)
 
     @on(ToApp)
-    async def _hand_over(self, message: ToApp) -> None:
+    async def _execute_request(self, message: ToApp) -> None:
         """Execute a request of a screen, or show why it cannot be executed."""
         if not self.screen_stack:
-            # The app is ending, and the screen that asks is closed.
+            # The app is ending, and the requesting screen is closed.
             return
         try:
             await execute(self, self._updates, message)
@@ -432,13 +514,13 @@ class NatstuiApp(GuardedApp):
             self.notify(safe_copy(str(error)), severity="error", markup=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable letter keys on a screen where text is typed."""
+        """Return whether a key is enabled: no letter keys on a screen where text is typed."""
         if not self.screen_stack:
             return False
         typing = isinstance(self.screen, LiveScreen) and self.screen.TYPING
         if action == "part":
             part, name, *_ = map(str, parameters)
-            return self.parts.may(part, name, typing=typing)
+            return self.parts.is_offered(part, name, typing=typing)
         if typing and action in _LETTER_ACTIONS:
             return False
         return super().check_action(action, parameters)
@@ -448,64 +530,66 @@ class NatstuiApp(GuardedApp):
         self.parts.act(part, action, *arguments)
 
     async def action_switch_mode(self, mode: str) -> None:
-        """Open the list of a mode; screens above it are closed."""
-        self.parts.systems.keep_in_view()
-        await go_to(self, mode)
+        """Open the first screen of a mode, and close the screens above it."""
+        self.parts.systems.make_viewed_current()
+        await open_mode(self, mode)
 
     async def action_quit(self) -> None:
-        """Quit, after a prompt if typed text would be lost or a recording or benchmark
-        would end.
+        """Quit, after a prompt if typed text would be lost, or a recording or benchmark would
+        end.
         """
         states = [system.follower.state for system in self.parts.engines.systems.values()]
-        if unsent := all_unsent(self, self.MODES):
+        if unsent := find_unsent_texts(self, self.MODES):
             title, leave = f"{unsent[0]} is not sent", "leave; typed text is lost"
-        elif works := at_work(states, recording=self.parts.recording.asked_for):
-            title, leave = " and ".join(dict.fromkeys(works)), "leave; running work ends now"
+        elif work_texts := describe_running_work(
+            states, recording=self.parts.recording.started_here
+        ):
+            title, leave = " and ".join(dict.fromkeys(work_texts)), "leave; running work ends now"
         else:
             self._end()
             return
-        run_task(self, self._ask_to_leave, title, leave)
+        run_task(self, self._confirm_quit, title, leave)
 
-    async def _ask_to_leave(self, title: str, leave: str) -> None:
+    async def _confirm_quit(self, title: str, leave: str) -> None:
         pick = Pick(title, (("stay", "stay here"), ("quit", leave)))
         if await self.push_screen_wait(pick) == "quit":
             self._end()
 
     def _end(self) -> None:
         """Quit, and remember the screen for the next start."""
-        if self._opens_where_it_was:
-            keep(_MODE, self.current_mode)
+        if self._restores_mode:
+            store_value(_SCREEN_SETTING, self.current_mode)
         self.exit(0)
 
     async def action_leave(self) -> None:
-        """Close the top screen, or a replay that was opened here, or the app."""
-        if isinstance(self.screen, LiveScreen) and self.screen.goes_back:
+        """Close the top screen or a replay that was opened here; without either, quit."""
+        if isinstance(self.screen, LiveScreen) and self.screen.has_previous_screen:
             self.screen.action_back()
         else:
             await self.action_quit()
 
     def action_help(self) -> None:
-        """Show every key of this screen and what its columns mean."""
-        self.push_screen(HelpScreen.of(self.screen))
-        self.parts.guide.look()
+        """Show the help of this screen: its keys and columns."""
+        self.push_screen(HelpScreen.for_screen(self.screen))
+        self.parts.guide.advance()
 
 
-async def execute(app: NatstuiApp, updates: Updates, message: ToApp) -> None:
-    """Execute a request of a screen; raises NatstuiError."""
+async def execute(app: NatstuiApp, updates: StateUpdates, message: ToApp) -> None:
+    """Execute a request of a screen; raises NatstuiError if it cannot be executed."""
     parts = app.parts
     match message:
-        case CameIntoView():
-            parts.systems.bind(app.screen, message.system)
-            updates.now()
-        case Typed():
-            with contained("the command", app.report_defect):
+        case ScreenShown():
+            parts.systems.assign_system(app.screen, message.system)
+            updates.show_state_now()
+        case CommandEntered():
+            with report_defects("the command", app.report_defect):
                 commands.run(app, parts, message.line)
         case Open() | Manage():
-            if message.what.partition(" ")[0] in _OF_THE_HOST:
+            if message.what.partition(" ")[0] in _HOST_SCREENS:
                 parts.engines.check_host_change()
-            system = parts.engines.of(message.system)
+            system = parts.engines.find_system(message.system)
             screen = new_screen(message, parts.engines.state_of(system))
-            screen.where.bound = system.name
+            screen.scope.bound_system = system.name
             app.push_screen(screen)
         case RunScenario():
             await run_scenario(app, message.scenario)
@@ -514,21 +598,21 @@ async def execute(app: NatstuiApp, updates: Updates, message: ToApp) -> None:
         case LeaveReplay():
             if parts.replay.leave():
                 # There it was opened.
-                app.post_message(Typed("sessions"))
+                app.post_message(CommandEntered("sessions"))
         case Export():
-            parts.exporter.ask_format(message)
+            parts.exporter.prompt_format(message)
 
 
-def recall_theme(configured_theme: str) -> str:
+def load_last_theme(configured_theme: str) -> str:
     """Return the last chosen theme, unless the configured theme has changed since then."""
-    stored = recall(_THEME)
+    stored = load_value(_THEME_SETTING)
     if isinstance(stored, list) and len(stored) == 2 and stored[1] == configured_theme:
         return str(stored[0])
     return configured_theme
 
 
 def system_in_view(app: App[int]) -> str | None:
-    """Return the acting system of the screen in view; None: the current one."""
+    """Return the system that keys of the screen in view act on; None for the current one."""
     live = (screen for screen in reversed(app.screen_stack) if isinstance(screen, LiveScreen))
-    # One that was opened from another acts where that one does.
-    return next(filter(None, (screen.where.system for screen in live)), None)
+    # A screen without a system acts on the one of the screen below it.
+    return next(filter(None, (screen.scope.system for screen in live)), None)

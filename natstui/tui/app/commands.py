@@ -12,12 +12,12 @@ from textual.app import App
 from natstui.errors import UsageError
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.subjects import is_subject
-from natstui.model.bench.payload_words import HOW
+from natstui.model.bench.payload_text import PAYLOAD_HELP
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import ChangePayload
 from natstui.model.records.record import WriteNote
 from natstui.tui.app.parts import Parts
-from natstui.tui.app.screens import go_to
+from natstui.tui.app.screens import open_mode
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage, Open, RunScenario
@@ -29,7 +29,7 @@ Run = Callable[[App[int], Parts, list[str]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ViewerCommand:
     """A command: its names, arguments and help."""
 
     names: tuple[str, ...]
@@ -37,42 +37,42 @@ class Word:
     help: str
     run: Run
     needs: Literal["server", "replay", None] = None
-    """Whether it needs a live server, or a replay."""
+    """Whether the command needs a live server, or a replay."""
 
 
-def _mode(name: str) -> Run:
+def _open_mode_command(name: str) -> Run:
     def run(app: App[int], parts: Parts, _arguments: list[str]) -> None:
-        app.call_later(go_to, app, name)
+        app.call_later(open_mode, app, name)
 
     return run
 
 
-def _consumers(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_consumers(app: App[int], parts: Parts, arguments: list[str]) -> None:
     if not arguments:
-        app.call_later(go_to, app, "consumers")
+        app.call_later(open_mode, app, "consumers")
         return
-    app.post_message(Open("consumers", _known_stream(parts.engines.state, arguments[0])))
+    app.post_message(Open("consumers", _check_stream(parts.engines.state, arguments[0])))
 
 
-def _stream(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_stream(app: App[int], parts: Parts, arguments: list[str]) -> None:
     if len(arguments) != 1:
         raise UsageError("write :stream STREAM")
-    app.post_message(Open("stream", _known_stream(parts.engines.state, arguments[0])))
+    app.post_message(Open("stream", _check_stream(parts.engines.state, arguments[0])))
 
 
-def _consumer(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_consumer(app: App[int], parts: Parts, arguments: list[str]) -> None:
     if len(arguments) != 2:
         raise UsageError("write :consumer STREAM CONSUMER")
-    stream, name = _known_stream(parts.engines.state, arguments[0]), arguments[1]
+    stream, name = _check_stream(parts.engines.state, arguments[0]), arguments[1]
     consumer_names = {(key[0], key[1]) for key in parts.engines.state.consumers.roster.keys}
     if (stream, name) not in consumer_names:
         raise UsageError(f"stream {stream} has no consumer {name}")
     app.post_message(Open("consumer", stream, name))
 
 
-def _buckets(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_buckets(app: App[int], parts: Parts, arguments: list[str]) -> None:
     if not arguments:
-        app.call_later(go_to, app, "buckets")
+        app.call_later(open_mode, app, "buckets")
         return
     streams = parts.engines.state.streams.roster.rows_of_stream
     bucket_streams = [
@@ -83,24 +83,24 @@ def _buckets(app: App[int], parts: Parts, arguments: list[str]) -> None:
     app.post_message(Open("bucket", bucket_streams[0]))
 
 
-def _bench(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_benchmark(app: App[int], parts: Parts, arguments: list[str]) -> None:
     if arguments:
         app.post_message(RunScenario(arguments[0]))
     else:
-        app.call_later(go_to, app, "benchmark")
+        app.call_later(open_mode, app, "benchmark")
 
 
-def _payload(app: App[int], _parts: Parts, arguments: list[str]) -> None:
+def _change_payload(app: App[int], _parts: Parts, arguments: list[str]) -> None:
     if not arguments:
-        raise UsageError(f"write :payload and {HOW}")
+        raise UsageError(f"write :payload and {PAYLOAD_HELP}")
     SystemEngine(app, None).start(ChangePayload(0, " ".join(arguments)), "payload")
 
 
-def _runs(app: App[int], parts: Parts, _arguments: list[str]) -> None:
+def _open_runs(app: App[int], parts: Parts, _arguments: list[str]) -> None:
     app.post_message(Open("runs", ""))
 
 
-def _known_stream(state: State, name: str) -> str:
+def _check_stream(state: State, name: str) -> str:
     streams = state.streams.roster.rows_of_stream
     if name in streams:
         return name
@@ -109,7 +109,7 @@ def _known_stream(state: State, name: str) -> str:
     raise UsageError(f"there is no stream {name}{hint}")
 
 
-def _sub(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_subscription(app: App[int], parts: Parts, arguments: list[str]) -> None:
     for subject in arguments:
         if not is_subject(subject):
             raise UsageError(
@@ -118,22 +118,22 @@ def _sub(app: App[int], parts: Parts, arguments: list[str]) -> None:
     app.post_message(Manage(" ".join(("sub", *(arguments or [">"])))))
 
 
-def _backup(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_backup(app: App[int], parts: Parts, arguments: list[str]) -> None:
     screen = app.screen
     target = screen.asset() if isinstance(screen, LiveScreen) else None
     if arguments and arguments[0] != "*":
-        target = Target(_known_stream(parts.engines.state, arguments[0]))
+        target = Target(_check_stream(parts.engines.state, arguments[0]))
     elif arguments:
         target = None
     folder = " ".join(arguments[1:])
     app.post_message(Manage(f"backup {folder}", (Target(target.stream),) if target else ()))
 
 
-def _restore(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_restore(app: App[int], parts: Parts, arguments: list[str]) -> None:
     app.post_message(Manage(f"restore {' '.join(arguments)}"))
 
 
-def _interval(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _set_interval(app: App[int], parts: Parts, arguments: list[str]) -> None:
     try:
         seconds = parse_duration_ns(arguments[0] if arguments else "") / 1e9
     except ValueError as error:
@@ -143,182 +143,219 @@ def _interval(app: App[int], parts: Parts, arguments: list[str]) -> None:
     parts.polling.poll_every(seconds)
 
 
-def _theme(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _set_theme(app: App[int], parts: Parts, arguments: list[str]) -> None:
     if len(arguments) != 1 or arguments[0] not in app.available_themes:
         raise UsageError(f"write :theme THEME, one of {', '.join(sorted(app.available_themes))}")
     app.theme = arguments[0]
 
 
-def _note(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _write_note(app: App[int], parts: Parts, arguments: list[str]) -> None:
     if not arguments:
         raise UsageError("write :note TEXT")
     parts.engines.send(WriteNote(0, " ".join(arguments)))
 
 
-def _record(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _toggle_recording(app: App[int], parts: Parts, arguments: list[str]) -> None:
     parts.recording.start_or_stop(" ".join(arguments))
 
 
-def _sessions(app: App[int], parts: Parts, _arguments: list[str]) -> None:
+def _open_sessions(app: App[int], parts: Parts, _arguments: list[str]) -> None:
     from natstui.tui.sessions.screen import SessionsScreen
 
     app.push_screen(SessionsScreen())
 
 
-def _export(app: App[int], parts: Parts, _arguments: list[str]) -> None:
+def _start_export(app: App[int], parts: Parts, _arguments: list[str]) -> None:
     parts.exporter.action_export()
 
 
-def _live(app: App[int], parts: Parts, _arguments: list[str]) -> None:
+def _leave_replay(app: App[int], parts: Parts, _arguments: list[str]) -> None:
     parts.replay.leave()
 
 
-def _seek(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _seek_replay(app: App[int], parts: Parts, arguments: list[str]) -> None:
     parts.replay.seek(" ".join(arguments))
 
 
-def _analyze(app: App[int], parts: Parts, arguments: list[str]) -> None:
-    # Imported when it is wanted: few viewers ever analyse.
+def _open_analysis(app: App[int], parts: Parts, arguments: list[str]) -> None:
+    # Imported at its first use: few viewers ever analyse.
     from natstui.tui.analysis.screen import AnalysisScreen
 
     # People name recordings with spaces.
     screen = AnalysisScreen(" ".join(arguments) or None)
-    # It looks whether one runs already.
-    screen.where.take(parts.engines.state)
+    # The screen reads from the state whether an analysis is running.
+    screen.scope.set_state(parts.engines.state)
     app.push_screen(screen)
 
 
-def _guide(_app: App[int], parts: Parts, _arguments: list[str]) -> None:
-    parts.guide.begin_or_end()
+def _toggle_guide(_app: App[int], parts: Parts, _arguments: list[str]) -> None:
+    parts.guide.start_or_end()
 
 
-def _contexts(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _change_systems(app: App[int], parts: Parts, arguments: list[str]) -> None:
     if len(arguments) > 1:
         raise UsageError("write :ctx NAME to watch a system, or :ctx -NAME to stop watching")
     if not arguments:
-        parts.systems.ask()
+        parts.systems.show_systems()
     elif arguments[0].startswith("-"):
         parts.systems.remove(arguments[0][1:])
     else:
-        app.run_worker(parts.systems.go_to(arguments[0]))
+        app.run_worker(parts.systems.switch_to(arguments[0]))
 
 
-def _account(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _watch_account(app: App[int], parts: Parts, arguments: list[str]) -> None:
     if len(arguments) != 1:
         raise UsageError("write :account NAME; the servers screen (4) lists accounts")
-    app.run_worker(parts.systems.go_to_account(arguments[0]))
+    app.run_worker(parts.systems.switch_to_account(arguments[0]))
 
 
-def _manage(action: str) -> Run:
+def _open_managing_screen(action: str) -> Run:
     def run(app: App[int], parts: Parts, _arguments: list[str]) -> None:
         app.post_message(Manage(action))
 
     return run
 
 
-def _action(name: str) -> Run:
+def _run_action(name: str) -> Run:
     def run(app: App[int], parts: Parts, _arguments: list[str]) -> None:
         app.call_later(app.run_action, name)
 
     return run
 
 
-def _key(part: str, action: str) -> Run:
-    return _action(f"part({part!r}, {action!r})")
+def _run_part_action(part: str, action: str) -> Run:
+    return _run_action(f"part({part!r}, {action!r})")
 
 
-COMMANDS: tuple[Word, ...] = (
-    Word(("overview", "ov"), "", "what is wrong, what moves, who leads", _mode("overview")),
-    Word(("streams", "str"), "", "every stream", _mode("streams")),
-    Word(("consumers", "con"), "[STREAM]", "consumers of all streams, or of one", _consumers),
-    Word(("events", "ev"), "", "advisories, changes and notes as they happen", _mode("events")),
-    Word(
+COMMANDS: tuple[ViewerCommand, ...] = (
+    ViewerCommand(
+        ("overview", "ov"),
+        "",
+        "what is wrong, what moves, who leads",
+        _open_mode_command("overview"),
+    ),
+    ViewerCommand(("streams", "str"), "", "every stream", _open_mode_command("streams")),
+    ViewerCommand(
+        ("consumers", "con"), "[STREAM]", "consumers of all streams, or of one", _open_consumers
+    ),
+    ViewerCommand(
+        ("events", "ev"),
+        "",
+        "advisories, changes and notes as they happen",
+        _open_mode_command("events"),
+    ),
+    ViewerCommand(
         ("servers", "server", "srv"),
         "",
         "servers and leaders; this account, permissions, cost of watching",
-        _mode("server"),
+        _open_mode_command("server"),
     ),
-    Word(("findings", "fi"), "", "what is wrong now, worst first", _mode("findings")),
-    Word(("connections", "conn"), "", "who is connected, on every server", _mode("connections")),
-    Word(("buckets", "kv"), "[BUCKET]", "key-value buckets and object stores", _buckets),
-    Word(("bench", "be"), "[SCENARIO]", "benchmarks: run one, watch it", _bench),
-    Word(
+    ViewerCommand(
+        ("findings", "fi"), "", "what is wrong now, worst first", _open_mode_command("findings")
+    ),
+    ViewerCommand(
+        ("connections", "conn"),
+        "",
+        "who is connected, on every server",
+        _open_mode_command("connections"),
+    ),
+    ViewerCommand(
+        ("buckets", "kv"), "[BUCKET]", "key-value buckets and object stores", _open_buckets
+    ),
+    ViewerCommand(("bench", "be"), "[SCENARIO]", "benchmarks: run one, watch it", _open_benchmark),
+    ViewerCommand(
         ("payload",),
         "SIZE",
-        f"set what the senders of the running benchmark send from now on: {HOW}",
-        _payload,
+        f"set what the senders of the running benchmark send from now on: {PAYLOAD_HELP}",
+        _change_payload,
         "server",
     ),
-    Word(("runs",), "", "saved benchmark runs, compared", _runs),
-    Word(("stream",), "STREAM", "describe one stream", _stream),
-    Word(("consumer",), "STREAM CONSUMER", "describe one consumer", _consumer),
-    Word(
+    ViewerCommand(("runs",), "", "saved benchmark runs, compared", _open_runs),
+    ViewerCommand(("stream",), "STREAM", "describe one stream", _open_stream),
+    ViewerCommand(("consumer",), "STREAM CONSUMER", "describe one consumer", _open_consumer),
+    ViewerCommand(
         ("journal", "jo"),
         "",
         "changes made from this machine, with undo",
-        _manage("journal"),
+        _open_managing_screen("journal"),
         "server",
     ),
-    Word(("undo",), "", "undo the last change", _manage("undo"), "server"),
-    Word(("add",), "", "make a stream", _manage("add-stream"), "server"),
-    Word(
+    ViewerCommand(("undo",), "", "undo the last change", _open_managing_screen("undo"), "server"),
+    ViewerCommand(("add",), "", "make a stream", _open_managing_screen("add-stream"), "server"),
+    ViewerCommand(
         ("subscribe", "sub"),
         "[SUBJECT]",
         "published messages, counted by subject, and the newest ones; > means all",
-        _sub,
+        _open_subscription,
         "server",
     ),
-    Word(
+    ViewerCommand(
         ("backup",),
         "[STREAM] [FOLDER]",
         "back up the stream in view or NAME into a folder; * or none: every stream",
-        _backup,
+        _open_backup,
         "server",
     ),
-    Word(
+    ViewerCommand(
         ("restore",),
         "[FOLDER]",
         "create streams from a backup; never replaces an existing one",
-        _restore,
+        _open_restore,
         "server",
     ),
-    Word(("interval",), "2s", "poll at this interval", _interval, "server"),
-    Word(("pause",), "", "stop or resume polling", _key("polling", "pause"), "server"),
-    Word(("refresh",), "", "poll at once", _key("polling", "now"), "server"),
-    Word(("note",), "TEXT", "add a note at this moment", _note, "server"),
-    Word(("record", "rec"), "[NAME]", "start recording, or stop it", _record, "server"),
-    Word(("sessions", "ses"), "", "recordings: replay, rename, note, pack, delete", _sessions),
-    Word(("export",), "", "write the streams or consumers in view to files", _export),
-    Word(("live",), "", "leave a replay and return to the server", _live, "replay"),
-    Word(
+    ViewerCommand(("interval",), "2s", "poll at this interval", _set_interval, "server"),
+    ViewerCommand(
+        ("pause",), "", "stop or resume polling", _run_part_action("polling", "pause"), "server"
+    ),
+    ViewerCommand(("refresh",), "", "poll at once", _run_part_action("polling", "now"), "server"),
+    ViewerCommand(("note",), "TEXT", "add a note at this moment", _write_note, "server"),
+    ViewerCommand(
+        ("record", "rec"), "[NAME]", "start recording, or stop it", _toggle_recording, "server"
+    ),
+    ViewerCommand(
+        ("sessions", "ses"), "", "recordings: replay, rename, note, pack, delete", _open_sessions
+    ),
+    ViewerCommand(
+        ("export",), "", "write the streams or consumers in view to files", _start_export
+    ),
+    ViewerCommand(
+        ("live",), "", "leave a replay and return to the server", _leave_replay, "replay"
+    ),
+    ViewerCommand(
         ("compare",),
         "",
         "what changed since the moment marked as A",
-        _key("replay", "compare"),
+        _run_part_action("replay", "compare"),
         "replay",
     ),
-    Word(("seek",), "TIME", "go to 14:30:05, +30s, -5m, 2026-11-20T14:30", _seek, "replay"),
-    Word(
+    ViewerCommand(
+        ("seek",), "TIME", "go to 14:30:05, +30s, -5m, 2026-11-20T14:30", _seek_replay, "replay"
+    ),
+    ViewerCommand(
         ("contexts", "ctx"),
         "[NAME]",
         "watched systems: show them; NAME adds one, -NAME removes one",
-        _contexts,
+        _change_systems,
         "server",
     ),
-    Word(
+    ViewerCommand(
         ("account", "acc"),
         "NAME",
         "watch another account of this system too, through the system account",
-        _account,
+        _watch_account,
         "server",
     ),
-    Word(("theme",), "THEME", "another look", _theme),
-    Word(("analyze",), "[SESSION]", "analyse a recording: NAME, or the newest", _analyze),
-    Word(("guide",), "", "fourteen steps through natstui; a second :guide ends them", _guide),
-    Word(("help",), "", "keys and columns of this screen", _action("help")),
-    Word(("quit", "q"), "", "leave", _action("quit")),
+    ViewerCommand(("theme",), "THEME", "another look", _set_theme),
+    ViewerCommand(
+        ("analyze",), "[SESSION]", "analyse a recording: NAME, or the newest", _open_analysis
+    ),
+    ViewerCommand(
+        ("guide",), "", "fourteen steps through natstui; a second :guide ends them", _toggle_guide
+    ),
+    ViewerCommand(("help",), "", "keys and columns of this screen", _run_action("help")),
+    ViewerCommand(("quit", "q"), "", "leave", _run_action("quit")),
 )
-WORDS = [name for command in COMMANDS for name in command.names if len(name) > 3]
+COMMAND_NAMES = [name for command in COMMANDS for name in command.names if len(name) > 3]
 
 
 _NEEDS = {
@@ -328,13 +365,13 @@ _NEEDS = {
 
 
 def run(app: App[int], parts: Parts, line: str) -> None:
-    """Execute a command line; raises UsageError when it is wrong."""
+    """Execute a command line; raises UsageError if the command does not exist or is not usable."""
     first, *arguments = line.split() or [""]
     if not first:
         return
     for command in COMMANDS:
         if first in command.names:
-            if command.needs == ("server" if parts.engines.replaying else "replay"):
+            if command.needs == ("server" if parts.engines.is_replaying else "replay"):
                 raise UsageError(_NEEDS[command.needs].format(word=first))
             command.run(app, parts, arguments)
             return

@@ -1,4 +1,4 @@
-"""The engine process, started before the screen is imported, so that both start in parallel."""
+"""Starts the engine process, before the screen is imported, so that both start in parallel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EngineProcess(NamedTuple):
 
 def start_engine(argv: Sequence[str]) -> EngineProcess:
     """Start an engine on pipes; raises EngineFailed if the program does not exist."""
-    # Whoever takes the process closes it.
+    # Whoever gets the process closes the file.
     stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
     try:
         process = subprocess.Popen(
@@ -46,11 +46,11 @@ def start_engine(argv: Sequence[str]) -> EngineProcess:
         reason = f"the engine cannot be started with {argv[0]}: {error.strerror}"
         raise EngineFailed(reason, UsageError.exit_code) from error
     assert process.stdout is not None
-    _widen(process.stdout)
+    _widen_pipe(process.stdout)
     return EngineProcess(process, stderr)
 
 
-def _widen(pipe: IO[bytes]) -> None:
+def _widen_pipe(pipe: IO[bytes]) -> None:
     """Enlarge the pipe where the system allows it, so that the engine can write during folds."""
     if hasattr(fcntl, "F_SETPIPE_SZ"):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The systems that are watched, a replay that may cover them, and what their engines report."""
+"""The watched systems, a replay that may be shown instead, and toasts about their records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textual.app import App
 from textual.notifications import SeverityLevel
 
 from natstui.clean import clean_line
-from natstui.errors import NatstuiError, Refused, UsageError
+from natstui.errors import ActionRefused, NatstuiError, UsageError
 from natstui.model.live.state import State
 from natstui.model.records.analysis import AnalysisCommand, AnalysisFinished
 from natstui.model.records.link import LinkChanged
@@ -30,14 +30,14 @@ from natstui.model.records.recording import (
     Step,
 )
 from natstui.tui.app.follower import Follower
-from natstui.tui.app.guarded import GuardedApp, take_back
+from natstui.tui.app.guarded import GuardedApp, remove_toast
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import EngineCallbacks, LiveSystem, OpenSystem, follow
 from natstui.tui.frame.head.status_text import COLOUR
 from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.frame.requests import HOST_REFUSED, PendingRequest
 from natstui.tui.frame.systems import SystemState
-from natstui.tui.kit.looks import series_colors
+from natstui.tui.kit.styles import series_colors
 from natstui.tui.kit.text import safe_copy
 
 _REPLAY_COMMANDS = (
@@ -53,7 +53,7 @@ _REPLAY_COMMANDS = (
     | AnalysisCommand
 )
 """Commands that the engine of a replay accepts."""
-_LOADING_TOLD_S = 600.0
+_LOADING_TOAST_S = 600.0
 """Maximum time of the loading toast; it is removed when the replay is ready."""
 
 
@@ -77,12 +77,12 @@ class Announcements:
             case Answered(status="refused" | "failed") if of_replay:
                 self._app.notify(safe_copy(record.text), severity="warning", timeout=3)
             case AnalysisFinished():
-                self._show_analysed(record)
+                self._show_analysis_end(record)
             case _:
                 pass
 
-    def _show_analysed(self, record: AnalysisFinished) -> None:
-        """Show the end of an analysis whose screen was closed."""
+    def _show_analysis_end(self, record: AnalysisFinished) -> None:
+        """Show a toast at the end of an analysis whose screen was closed."""
         from natstui.tui.analysis.screen import AnalysisScreen
 
         if record.run_id == AnalysisScreen.left_run_id:
@@ -100,138 +100,140 @@ class Engines:
         app: GuardedApp,
         open_systems: Sequence[OpenSystem],
         open_replay: Callable[[str], Link] | None,
-        show_soon: Callable[[], None],
+        show_state_soon: Callable[[], None],
         announcements: Announcements,
-        in_view: Callable[[], str | None],
+        system_in_view: Callable[[], str | None],
         *,
         may_change_host: bool,
     ) -> None:
         """Create with the opened systems; `open_replay` starts a replay engine.
 
-        `show_soon` is called for a newer state. `in_view` returns the acting system of the screen
-        in view, None for the current one. Without `may_change_host`, a `HostCommand` is refused.
+        `show_state_soon` is called for a newer state. `system_in_view` returns the acting system
+        of the screen in view, None for the current one. Without `may_change_host`, a `HostCommand`
+        is refused.
         """
         self._app = app
         self._open_replay = open_replay
-        self.show_soon = show_soon
+        self.show_state_soon = show_state_soon
         self._announcements = announcements
-        self._in_view = in_view
+        self._system_in_view = system_in_view
         self._may_change_host = may_change_host
         self._replay: Follower | None = None
         self._loaded = asyncio.Event()
-        """The replay has a moment to show, or there is none any more."""
-        self._heard = EngineCallbacks(self._announce, self._show_newer, self._replay_ended)
+        """Set when the replay has a first state, or was closed."""
+        self._callbacks = EngineCallbacks(self._announce, self._show_newer, self._replay_ended)
         self.systems: dict[str, LiveSystem] = {}
-        """Systems of the start and added ones, by name, in the order of the screen."""
+        """Systems of the start and added systems, by name, in the order of the screen."""
         for system in open_systems:
-            self.systems[system.name] = LiveSystem(app, system, self._heard)
-        self._left: dict[str, LiveSystem] = {}
-        """Removed systems: a screen that was opened on one shows its last state."""
+            self.systems[system.name] = LiveSystem(app, system, self._callbacks)
+        self._removed: dict[str, LiveSystem] = {}
+        """Removed systems by name: screens that are bound to them show their last state."""
         self.current = open_systems[0].name
-        """The system of screens that show only one, and of those that show none."""
-        self.closing: set[asyncio.Task[int]] = set()
+        """The name of the system that screens act on unless they are bound to another one."""
+        self.closing_tasks: set[asyncio.Task[int]] = set()
         """Tasks that end engines of removed systems."""
 
-    def of(self, system: str | None) -> LiveSystem:
+    def find_system(self, system: str | None) -> LiveSystem:
         """Return a system by its name, the acting one for None; raises UsageError."""
         if system is None:
-            return self.acting
+            return self.acting_system
         if system not in self.systems:
             raise UsageError(f"{clean_line(system)} is no longer watched")
         return self.systems[system]
 
     def state_of(self, system: LiveSystem) -> State:
-        """Return the newest complete state of a system, or of the replay that covers it."""
+        """Return the newest complete state of a system, or of the replay shown instead."""
         return self._replay.state if self._replay is not None else system.follower.state
 
     @property
-    def acting(self) -> LiveSystem:
-        """Return the acting system of the screen in view."""
-        name = self._in_view() or self.current
-        return self.systems.get(name) or self._left.get(name) or self.systems[self.current]
+    def acting_system(self) -> LiveSystem:
+        """Return the system on which actions of the screen in view are executed."""
+        name = self._system_in_view() or self.current
+        return self.systems.get(name) or self._removed.get(name) or self.systems[self.current]
 
     @property
-    def home(self) -> Follower:
-        """Return the follower that the app was opened on, behind a replay: a server or a
-        recording.
+    def home_follower(self) -> Follower:
+        """Return the follower of the acting system, also while a replay is shown instead."""
+        return self.acting_system.follower
+
+    @property
+    def shown_follower(self) -> Follower:
+        """Return what updates the shown state: the follower of an open replay, else that of the
+        acting system.
         """
-        return self.acting.follower
-
-    @property
-    def shown(self) -> Follower:
-        """Return the shown follower: of a replay, else of the system in view."""
-        return self._replay or self.home
+        return self._replay or self.home_follower
 
     @property
     def state(self) -> State:
-        """Return the newest complete state of the shown follower."""
-        return self.shown.state
+        """Return the newest complete state of the open replay, else of the acting system."""
+        return self.shown_follower.state
 
     @property
-    def replaying(self) -> bool:
+    def is_replaying(self) -> bool:
         """Return whether a recording is shown, not a live server."""
         return self.state.replay is not None
 
     @property
     def links(self) -> list[Link]:
-        """Return the links of all engines: the shown one first."""
+        """Return the links of all engines, that of the shown state first."""
         systems = [system.follower.link for system in self.systems.values()]
-        return list(dict.fromkeys((self.shown.link, *systems)))
+        return list(dict.fromkeys((self.shown_follower.link, *systems)))
 
-    def several(self) -> list[SystemState]:
-        """Return the state of each of several systems; empty with a single one, or a replay."""
+    def system_states(self) -> list[SystemState]:
+        """Return the state of each watched system; empty with a single system or a replay."""
         if len(self.systems) < 2 or self._replay is not None:
             return []
         followers = [system.follower for system in self.systems.values()]
         colours = series_colors(dark=self._app.current_theme.dark)
         return [
             SystemState(
-                name, system_look(index, system.state, colours), system.state, system.late_us
+                name, system_style(index, system.state, colours), system.state, system.poll_age_us
             )
             for index, (name, system) in enumerate(zip(self.systems, followers, strict=True))
         ]
 
     def check_host_change(self) -> None:
-        """Raise Refused if screens may change nothing on the machine of natstui."""
+        """Raise ActionRefused if screens may change nothing on the machine of natstui."""
         if not self._may_change_host:
-            raise Refused(HOST_REFUSED)
+            raise ActionRefused(HOST_REFUSED)
 
     def send(self, command: Command, system: str | None = None) -> None:
-        """Send a command to an engine, unless a replay is shown and it needs a server.
+        """Send a command to an engine; in a replay, a command that needs a server only shows a
+        toast.
 
-        Raises Refused for a `HostCommand` that is not allowed.
+        Raises ActionRefused for a `HostCommand` that is not allowed.
         """
         if isinstance(command, HostCommand):
             self.check_host_change()
-        if not self.replaying:
-            self.of(system).follower.link.send(command)
+        if not self.is_replaying:
+            self.find_system(system).follower.link.send(command)
         elif isinstance(command, _REPLAY_COMMANDS):
-            self.shown.link.send(command)
+            self.shown_follower.link.send(command)
         elif not isinstance(command, Watch):
             self._app.notify(NO_SERVER, severity="warning")
 
     def request(self, command: Command, system: str | None = None) -> PendingRequest:
-        """Send a command with a new id; it fails at once in a replay if it needs a server.
+        """Send a command with a new id; in a replay, a request that needs a server fails at once.
 
-        Raises UsageError for a system that is no longer watched, and Refused for a `HostCommand`
-        that is not allowed.
+        Raises UsageError for a system that is no longer watched, and ActionRefused for a
+        `HostCommand` that is not allowed.
         """
         if isinstance(command, HostCommand):
             self.check_host_change()
-        if not self.replaying:
-            target = self.of(system)
+        if not self.is_replaying:
+            target = self.find_system(system)
             request = target.follower.link.request(command)
             request.system = target.name if len(self.systems) > 1 else ""
             return request
         if isinstance(command, _REPLAY_COMMANDS):
-            return self.shown.link.request(command)
+            return self.shown_follower.link.request(command)
         request = PendingRequest()
         request.fail(NO_SERVER)
         return request
 
     def send_all(self, command: Command) -> None:
         """Send a command to the engine of every system, or to that of a replay."""
-        if self.replaying:
+        if self.is_replaying:
             self.send(command)
             return
         for system in self.systems.values():
@@ -243,31 +245,31 @@ class Engines:
             system.start()
 
     def add(self, open_system: OpenSystem) -> None:
-        """Add a system."""
-        self._left.pop(open_system.name, None)
-        self.systems[open_system.name] = LiveSystem(self._app, open_system, self._heard)
+        """Add a system, start reading its engine, and make the system the current one."""
+        self._removed.pop(open_system.name, None)
+        self.systems[open_system.name] = LiveSystem(self._app, open_system, self._callbacks)
         self.systems[open_system.name].start()
         self.current = open_system.name
-        self.show_soon()
+        self.show_state_soon()
 
     def remove(self, system: str) -> None:
-        """Remove a system, and end its engine."""
+        """Remove a system, and end its engine; raises UsageError for the only one."""
         if len(self.systems) == 1:
             raise UsageError(f"{clean_line(system)} is the only system: to leave natstui, press q")
-        self._left[system] = self.of(system)
+        self._removed[system] = self.find_system(system)
         del self.systems[system]
         if self.current == system:
             self.current = next(iter(self.systems))
-        follower = self._left[system].follower
+        follower = self._removed[system].follower
         self._close(follower)
         follower.fold(LinkChanged(follower.state.now_at_us, "closed", "no longer watched"))
-        self.show_soon()
+        self.show_state_soon()
 
     def _show_newer(self, follower: Follower) -> None:
-        if follower is self._replay and self.replaying:
+        if follower is self._replay and self.is_replaying:
             self._loaded.set()
         if self._replay is None or follower is self._replay:
-            self.show_soon()
+            self.show_state_soon()
 
     def _announce(self, record: Record, follower: Follower) -> None:
         names = (system.name for system in self.systems.values() if system.follower is follower)
@@ -281,56 +283,58 @@ class Engines:
         self._app.notify(safe_copy(f"the replay ended: {reason}"), severity="error")
         self.show_home()
 
-    def replay_session(self, folder: str, make_room: Callable[[], Awaitable[bool]]) -> None:
-        """Show a recording with its own replay engine, covering the live ones.
+    def replay_session(self, folder: str, prepare_overview: Callable[[], Awaitable[bool]]) -> None:
+        """Show a recording with its own replay engine, instead of the live systems.
 
-        `make_room` is called when the replay is ready, and returns whether it may be shown.
+        `prepare_overview` is called when the replay is ready, and returns whether it may be shown.
         """
-        task = self._replay_session(folder, make_room)
+        task = self._replay_session(folder, prepare_overview)
         self._app.run_worker(task, group="replay", exclusive=True)
 
-    async def _replay_session(self, folder: str, make_room: Callable[[], Awaitable[bool]]) -> None:
+    async def _replay_session(
+        self, folder: str, prepare_overview: Callable[[], Awaitable[bool]]
+    ) -> None:
         if self._open_replay is None:
             return
         toast_text = safe_copy(f"loading {Path(folder).name} …")
-        self._app.notify(toast_text, title="replay", timeout=_LOADING_TOLD_S)
+        self._app.notify(toast_text, title="replay", timeout=_LOADING_TOAST_S)
         try:
-            await self._load(self._open_replay, folder, make_room)
+            await self._load(self._open_replay, folder, prepare_overview)
         finally:
-            take_back(self._app, toast_text)
+            remove_toast(self._app, toast_text)
 
     async def _load(
         self,
         open_replay: Callable[[str], Link],
         folder: str,
-        make_room: Callable[[], Awaitable[bool]],
+        prepare_overview: Callable[[], Awaitable[bool]],
     ) -> None:
-        """Load a replay, and show it once it has a first state."""
+        """Start a replay engine, show the replay, and wait for its first state."""
         link = await asyncio.to_thread(open_replay, folder)
         try:
             engine_started = await asyncio.to_thread(
                 link.wait_started, partial(self._app.notify, severity="warning")
             )
         except NatstuiError as error:
-            await link.close_aside()
+            await link.close_in_thread()
             self._app.notify(safe_copy(str(error)), severity="error")
             return
-        if not await make_room():
-            await link.close_aside()
+        if not await prepare_overview():
+            await link.close_in_thread()
             return
         self.close_replay()
         self._loaded.clear()
         self._replay = follower = Follower(link, engine_started)
-        self._app.run_worker(follow(self._app, follower, self._heard))
+        self._app.run_worker(follow(self._app, follower, self._callbacks))
         await self._loaded.wait()
 
     def show_home(self) -> None:
         """Close a replay, and show the systems of the start."""
         self.close_replay()
-        self.show_soon()
+        self.show_state_soon()
 
     def close_replay(self) -> None:
-        """End the replay that covers the systems, if there is one."""
+        """End the replay, if one is shown."""
         follower, self._replay = self._replay, None
         self._loaded.set()
         if follower is not None:
@@ -338,13 +342,13 @@ class Engines:
 
     def _close(self, follower: Follower) -> None:
         follower.closed = True
-        closing = asyncio.create_task(follower.link.close_aside())
-        self.closing.add(closing)
-        closing.add_done_callback(self.closing.discard)
+        closing_task = asyncio.create_task(follower.link.close_in_thread())
+        self.closing_tasks.add(closing_task)
+        closing_task.add_done_callback(self.closing_tasks.discard)
 
 
-def system_look(index: int, state: State, colours: Sequence[str]) -> str:
-    """Return the look of a system: the colour of its profile, else the colour for its index."""
+def system_style(index: int, state: State, colours: Sequence[str]) -> str:
+    """Return the style of a system: the colour of its profile, else the colour for its index."""
     color = state.started.colour if state.started is not None else None
     if color and COLOUR.fullmatch(color):
         return f"on {color}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import ClassVar
+from weakref import WeakSet
 
 from rich.console import RenderableType
 from textual import events
@@ -21,6 +23,7 @@ from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.geometry import Size
+from textual.message_pump import MessagePump
 from textual.notifications import SeverityLevel
 from textual.screen import ModalScreen
 from textual.theme import ThemeProvider
@@ -28,24 +31,173 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.clean import clean_line, clean_text
-from natstui.defects import contained, crash_line, log_folder, write_crash_log
-from natstui.tui.app.input_order import ORDERED, InputOrder
-from natstui.tui.kit.looks import THEMES, ThemedStylesheet, register_themes
-from natstui.tui.kit.text import ASCII, HARMLESS, SIXTEEN, safe_copy, safe_lines
+from natstui.defects import crash_line, log_folder, report_defects, write_crash_log
+from natstui.tui.kit.styles import THEMES, ThemedStylesheet, register_themes
+from natstui.tui.kit.text import (
+    ASCII_FILTER,
+    HARMLESS_FILTER,
+    SIXTEEN_COLORS_FILTER,
+    safe_copy,
+    safe_lines,
+)
 from natstui.tui.kit.textual_fixes import TerminalSized
 
-_SAME_TOAST_S = 2.0
+_SAME_TOAST_PAUSE_S = 2.0
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-LEAST = Size(60, 20)
+MIN_SIZE = Size(60, 20)
 
 
 class Palette(TerminalSized, CommandPalette):
     """Textual's palette, on a terminal of any size."""
 
     def _action_command_list(self, action: str) -> None:
-        # While it is not to be seen it has no pages, and Textual (8.2) fails.
+        # An invisible list has no pages, and Textual (8.2) fails.
         if self.query_one(CommandList).scrollable_content_region:
             super()._action_command_list(action)
+
+
+ORDERED_EVENTS = (events.Key, events.Paste, events.MouseDown, events.MouseUp)
+"""Events whose order matters: they change the focus or depend on it."""
+_MAX_WAITS = 200
+"""Limit of waits for one input: a widget that is never idle must not block typing."""
+_REPLY_TIMEOUT_S = 5.0
+"""How long to wait for a widget that does not respond."""
+
+
+class InputOrder:
+    """Queues inputs until every widget between the focus and the app has handled the last one.
+
+    Textual passes a key to the widget that has the focus when the key is read, not when its turn
+    comes. Of keys in one burst (typed ahead, pasted, over a slow line) those after `:` would reach
+    the table below, and ctrl+s would send a form without the letters before it.
+    """
+
+    def __init__(self, app: App[int], handle: Callable[[events.Event], Awaitable[None]]) -> None:
+        """Create with an empty queue; `handle` processes an input as Textual does."""
+        self._app = app
+        self._handle = handle
+        self._queue: deque[events.Event] = deque()
+        self._number = 0
+        """Number of the input that is handled now; results of older inputs are ignored."""
+        self._editor: Widget | None = None
+        self._path: list[MessagePump] = []
+        self._waits_left = 0
+        self._awaited: MessagePump | None = None
+        """The widget of the path that must respond next."""
+        self._unresponsive = WeakSet[MessagePump]()
+        """Widgets that did not respond in time: not waited for until they respond again.
+
+        All of them are kept: two such widgets would delay every input in turn.
+        """
+        self._timeout: asyncio.TimerHandle | None = None
+
+    @property
+    def queued_count(self) -> int:
+        """Return how many inputs are queued."""
+        return len(self._queue)
+
+    async def handle_in_order(self, event: events.Event) -> None:
+        """Handle an input now, or after the earlier inputs have taken effect."""
+        self._queue.append(event)
+        if self._timeout is None or (len(self._queue) == 1 and self._can_handle_directly(event)):
+            await self._handle_next(self._number)
+
+    async def _handle_next(self, number: int) -> None:
+        """Handle the oldest queued input, unless `number` is not the awaited input any more."""
+        if number != self._number:
+            return
+        self._number += 1
+        if self._timeout is not None:
+            self._timeout.cancel()
+            self._timeout = None
+        if not self._queue:
+            return
+        self._timeout = asyncio.get_running_loop().call_later(
+            _REPLY_TIMEOUT_S, self._app.call_later, self._skip_widget, self._number
+        )
+        self._waits_left = _MAX_WAITS
+        self._editor = self._find_editor(self._queue[0])
+        await self._handle(self._queue.popleft())
+        while self._queue and self._can_handle_directly(self._queue[0]):
+            await self._handle(self._queue.popleft())
+        self._wait_for_path()
+
+    async def _skip_widget(self, number: int) -> None:
+        """Handle the next input although the awaited widget has not responded in time."""
+        if number == self._number:
+            if self._awaited is not None:
+                self._unresponsive.add(self._awaited)
+            await self._handle_next(number)
+
+    def _find_editor(self, event: events.Event) -> Widget | None:
+        """Return the focused editor if a key is a letter of its text; None for other keys."""
+        focus = self._app.focused
+        if focus is None or not isinstance(event, events.Key):
+            return None
+        return focus if focus.check_consume_key(event.key, event.character) else None
+
+    def _can_handle_directly(self, event: events.Event) -> bool:
+        """Return whether the event is another letter for the editor of the last one.
+
+        Such a letter needs no wait: the editor handles its events in order.
+        """
+        editor = self._editor
+        return editor is not None and self._find_editor(event) is editor
+
+    def _wait_for_path(self) -> None:
+        """Wait for the focused widget, then for each of its parents up to the app."""
+        self._path = self._focus_path()
+        self._wait_for(self._number, 0)
+
+    def _focus_path(self) -> list[MessagePump]:
+        if not self._app.screen_stack:
+            return [self._app]
+        path: list[MessagePump] = [*(self._app.focused or self._app.screen).ancestors_with_self]
+        # A widget that is being removed has no ancestors; the app must pass the next input.
+        return path if path[-1] is self._app else [*path, self._app]
+
+    def _wait_for(self, number: int, index: int) -> None:
+        """Wait until a widget of the path has handled all its messages."""
+        while index < len(self._path):
+            part = self._path[index]
+            on_reached = partial(self._wait_again, number, index, part)
+            if part not in self._unresponsive and part.call_later(on_reached):
+                self._awaited = part
+                return
+            # The widget is being removed, or did not respond before.
+            index += 1
+
+    async def _wait_again(self, number: int, index: int, part: MessagePump) -> None:
+        """Wait a second time for a widget.
+
+        Textual has removed one more message from its queue than it has handled; no queue size
+        counts that message.
+        """
+        if number == self._number and part.call_later(self._check_idle, number, index, part):
+            return
+        await self._check_idle(number, index, part)
+
+    async def _check_idle(self, number: int, index: int, part: MessagePump) -> None:
+        self._unresponsive.discard(part)
+        if number != self._number:
+            return
+        self._waits_left -= 1
+        if self._waits_left > 0 and part.message_queue_size > 0:
+            # The widget posted itself a message, for example that its text changed.
+            self._wait_for(number, index)
+        elif index + 1 < len(self._path):
+            self._wait_for(number, index + 1)
+        elif self._waits_left > 0 and not self._is_idle():
+            self._wait_for_path()
+        else:
+            await self._handle_next(number)
+
+    def _is_idle(self) -> bool:
+        """Return whether no widget of the path has a message, and the focus is unchanged."""
+        if any(part.message_queue_size for part in self._path):
+            return False
+        # Otherwise a screen came or went, or the focus moved: the next input belongs there.
+        return self._focus_path() == self._path
 
 
 class GuardedApp(App[int]):
@@ -54,11 +206,11 @@ class GuardedApp(App[int]):
     def __init__(
         self, *, ascii_only: bool = False, log_to: Path | None = None, theme: str = ""
     ) -> None:
-        """Create the app with `theme` from the first frame on; an unknown one is replaced by the
-        default.
+        """Create the app; it shows `theme`, or the default if the theme is unknown, from the first
+        frame on.
         """
         super().__init__()
-        self._own_filters = (HARMLESS, ASCII) if ascii_only else (HARMLESS,)
+        self._own_filters = (HARMLESS_FILTER, ASCII_FILTER) if ascii_only else (HARMLESS_FILTER,)
         self._log_to = log_to
         self._crash_line = ""
         self._toasts: dict[str, float] = {}
@@ -80,16 +232,16 @@ class GuardedApp(App[int]):
         return TerminalDriver
 
     async def on_event(self, event: events.Event) -> None:
-        """Handle keys, pastes and clicks in their order."""
-        if isinstance(event, ORDERED) and not event.is_forwarded:
-            await self._input.take(event)
+        """Handle an event; keys, pastes and clicks in their order."""
+        if isinstance(event, ORDERED_EVENTS) and not event.is_forwarded:
+            await self._input.handle_in_order(event)
         else:
             await super().on_event(event)
 
     @property
-    def waiting_count(self) -> int:
-        """Return how many events wait for the app, including queued inputs."""
-        return self.message_queue_size + self._input.held_count
+    def waiting_event_count(self) -> int:
+        """Return the number of events that wait for the app, including queued inputs."""
+        return self.message_queue_size + self._input.queued_count
 
     def action_command_palette(self) -> None:
         """Show the command palette, unless one is already open."""
@@ -108,22 +260,22 @@ class GuardedApp(App[int]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Execute the action of a key; a defect in it is reported, and the app continues.
+        """Execute the action of a key; return whether it was executed or has to wait.
 
-        On a screen that is still being created, the action waits until it exists: on a busy
-        machine a key may come first.
+        An exception in the action is reported, and the app continues. The action waits for a
+        screen that is still being created: on a busy machine a key may come first.
         """
         screen = default_namespace.screen if isinstance(default_namespace, Widget) else None
         if screen is not None and not screen.is_mounted:
             retry = partial(self.run_action, action, default_namespace, namespaces)
             return screen.call_later(retry)
-        with contained("the action of the key", self.report_defect):
+        with report_defects("the action of the key", self.report_defect):
             if not await super().run_action(action, default_namespace, namespaces):
                 return False
         return True
 
     def report_defect(self, sentence: str) -> None:
-        """Show the sentence of a defect long enough to be read."""
+        """Show the sentence of a defect for 15 s."""
         self.notify(sentence, severity="error", timeout=15)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -133,7 +285,7 @@ class GuardedApp(App[int]):
         return (
             *super().get_line_filters(),
             *self._own_filters,
-            *((SIXTEEN,) if has_few_colors else ()),
+            *((SIXTEEN_COLORS_FILTER,) if has_few_colors else ()),
         )
 
     def clear_selection(self) -> None:
@@ -146,7 +298,7 @@ class GuardedApp(App[int]):
             super().clear_selection()
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Copy text without characters that would act when it is pasted into a shell."""
+        """Copy text without control characters, which a shell would execute when pasted."""
         super().copy_to_clipboard(safe_copy(text))
 
     def notify(
@@ -159,12 +311,14 @@ class GuardedApp(App[int]):
         markup: bool = False,
     ) -> None:
         """Show a toast, never as markup; the same text is not shown again within 2 s."""
-        if (now_s := monotonic()) - self._toasts.get(message, -_SAME_TOAST_S) < _SAME_TOAST_S:
+        if (now_s := monotonic()) - self._toasts.get(
+            message, -_SAME_TOAST_PAUSE_S
+        ) < _SAME_TOAST_PAUSE_S:
             return
         self._toasts = {
             text: shown_at_s
             for text, shown_at_s in self._toasts.items()
-            if now_s - shown_at_s < _SAME_TOAST_S
+            if now_s - shown_at_s < _SAME_TOAST_PAUSE_S
         }
         self._toasts[message] = now_s
         super().notify(
@@ -176,7 +330,7 @@ class GuardedApp(App[int]):
         )
 
     def action_help_quit(self) -> None:
-        """Show which key quits after ctrl+c: Textual shows it as markup."""
+        """Show which key quits, after ctrl+c; not as markup, as Textual does."""
         for key, active in self.active_bindings.items():
             if active.binding.action in ("quit", "app.quit"):
                 self.notify(f"{key} leaves natstui")
@@ -196,13 +350,13 @@ class GuardedApp(App[int]):
                 loop.add_signal_handler(number, self._leave, number)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Show a notice when the terminal is too small to be usable."""
-        if too_small(event.size):
-            self.call_after_refresh(self._say_too_small)
+        """Show a notice if the terminal is too small."""
+        if is_too_small(event.size):
+            self.call_after_refresh(self._show_too_small)
 
-    def _say_too_small(self) -> None:
-        if too_small(self.size) and not isinstance(self.screen, TooSmall):
-            self.push_screen(TooSmall())
+    def _show_too_small(self) -> None:
+        if is_too_small(self.size) and not isinstance(self.screen, TooSmallNotice):
+            self.push_screen(TooSmallNotice())
 
     def _leave(self, number: int) -> None:
         """Quit with the exit code that a shell expects after a signal."""
@@ -216,7 +370,7 @@ class GuardedApp(App[int]):
         """Write the crash to a log and print one line; Textual would print local variables."""
         error = self._exception or RuntimeError("panic without an exception")
         if self.is_web and isinstance(error, BrokenPipeError):
-            # The page was closed, or what serves it was killed: as a terminal that hangs up.
+            # The page was closed, or its server was killed: as a terminal that hangs up.
             self._return_code = 128 + signal.SIGHUP
             self._close_messages_no_wait()
             return
@@ -227,24 +381,24 @@ class GuardedApp(App[int]):
         self._close_messages_no_wait()
 
 
-def take_back(app: App[int], message: str) -> None:
+def remove_toast(app: App[int], message: str) -> None:
     """Remove a toast whose text is no longer true."""
     for notification in list(app._notifications):
         if notification.message == clean_text(message):
             app._unnotify(notification)
 
 
-def too_small(size: Size) -> bool:
+def is_too_small(size: Size) -> bool:
     """Return whether a terminal of this size is too small."""
-    return size.width < LEAST.width or size.height < LEAST.height
+    return size.width < MIN_SIZE.width or size.height < MIN_SIZE.height
 
 
-class TooSmall(TerminalSized, ModalScreen[None]):
+class TooSmallNotice(TerminalSized, ModalScreen[None]):
     """A notice that the terminal is too small; it closes when it is large enough."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "app.quit", "Quit", show=False)]
     DEFAULT_CSS = """
-    TooSmall Static { width: auto; height: auto; text-align: center; }
+    TooSmallNotice Static { width: auto; height: auto; text-align: center; }
     """
 
     def compose(self) -> ComposeResult:
@@ -253,17 +407,17 @@ class TooSmall(TerminalSized, ModalScreen[None]):
 
     def on_resize(self) -> None:
         """Show the current size, or close."""
-        self._look()
+        self._check_size()
 
     def on_screen_resume(self) -> None:
         """Close if the terminal has become large enough below another screen."""
-        self._look()
+        self._check_size()
 
-    def _look(self) -> None:
+    def _check_size(self) -> None:
         size = self.app.size
-        if not too_small(size):
+        if not is_too_small(size):
             self.dismiss()
         else:
-            least = f"{LEAST.width}×{LEAST.height}"
-            text = f"{size.width}×{size.height} is too small:\nenlarge the terminal to {least}"
+            min_text = f"{MIN_SIZE.width}×{MIN_SIZE.height}"
+            text = f"{size.width}×{size.height} is too small:\nenlarge the terminal to {min_text}"
             self.query_one(Static).update(safe_lines(text))

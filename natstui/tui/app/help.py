@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.tui.app.commands import COMMANDS
-from natstui.tui.app.key_words import words_of
+from natstui.tui.app.key_descriptions import describe_key
 from natstui.tui.frame.detail.screen import ChartedScreen, DetailScreen
 from natstui.tui.frame.head.status_text import STRIP_HELP
 from natstui.tui.frame.live import LiveScreen
@@ -50,8 +50,8 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
         self._keys, self._columns, self._charts = keys, columns, charts
 
     @classmethod
-    def of(cls, screen: Screen[object]) -> HelpScreen:
-        """Return the help of a screen; the screen's own keys come first."""
+    def for_screen(cls, screen: Screen[object]) -> HelpScreen:
+        """Return the help screen for a screen; the screen's own keys come first."""
         rows = screen.rows if isinstance(screen, TableScreen) else None
         specs = screen.SPECS if isinstance(screen, LiveScreen) else ()
         columns = [(spec.title, spec.help) for spec in (rows.specs if rows else specs)]
@@ -67,7 +67,7 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
             panel.border_subtitle = "/ finds · esc closes"
             yield Input(placeholder="find", compact=True, id="find")
             for title, keys in self._keys.items():
-                yield HelpSection(title, keys, _KEY_CELLS)
+                yield HelpSection(title, keys, _MIN_KEY_CELLS)
             if self._columns:
                 yield HelpSection("COLUMNS", self._columns)
             if self._charts:
@@ -86,17 +86,17 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
         self.query_one(Input).focus()
 
     @on(Input.Changed)
-    def _found(self, event: Input.Changed) -> None:
+    def _filter_lines(self, event: Input.Changed) -> None:
         """Show only the lines that contain all search words."""
         for part in self.query(HelpSection):
-            part.keep(event.value)
+            part.filter_pairs(event.value)
 
     @on(Input.Submitted)
-    def _read(self) -> None:
+    def _focus_panel(self) -> None:
         self.query_one("#help").focus()
 
     def action_leave(self) -> None:
-        """Clear the search text, then close its input, then the help."""
+        """Clear the search text; without text close the search input; without input the help."""
         line = self.query_one(Input)
         if line.value:
             line.value = ""
@@ -107,33 +107,39 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
             self.dismiss()
 
 
-_SHARED = (LiveScreen, TableScreen, SelectionScreen, ChartedScreen, DetailScreen)
+_SHARED_BASES = (LiveScreen, TableScreen, SelectionScreen, ChartedScreen, DetailScreen)
 """Base classes of screens: their keys are common to many screens."""
-_OWN, _ALIKE, _APP = "KEYS OF THIS SCREEN", "KEYS OF SCREENS LIKE THIS", "KEYS EVERYWHERE"
+_OWN_KEYS, _SHARED_KEYS, _APP_KEYS = (
+    "KEYS OF THIS SCREEN",
+    "KEYS OF SCREENS LIKE THIS",
+    "KEYS EVERYWHERE",
+)
 
 
 def _keys_of(screen: Screen[object]) -> dict[str, Pairs]:
-    """Return the active keys with their descriptions by section; the screen's own first."""
+    """Return the active keys and their descriptions by section title; the screen's own first."""
     common_ids = {
         binding.id
-        for base in _SHARED
+        for base in _SHARED_BASES
         if isinstance(screen, base)
         for binding in base.BINDINGS
         if isinstance(binding, Binding)
     }
-    keys: dict[str, dict[str, list[str]]] = {_OWN: {}, _ALIKE: {}, _APP: {}}
+    keys: dict[str, dict[str, list[str]]] = {_OWN_KEYS: {}, _SHARED_KEYS: {}, _APP_KEYS: {}}
     for active in screen.active_bindings.values():
         binding = active.binding
         if not binding.description or not binding.id:
             continue
-        section = _ALIKE if binding.id in common_ids or active.node is not screen else _OWN
-        place = _APP if active.node is screen.app else section
+        section = (
+            _SHARED_KEYS if binding.id in common_ids or active.node is not screen else _OWN_KEYS
+        )
+        title = _APP_KEYS if active.node is screen.app else section
         key_text = binding.key_display or screen.app.get_key_display(binding)
-        label, description = binding.description, words_of(binding)
+        label, description = binding.description, describe_key(binding)
         if isinstance(screen, LiveScreen) and (now := screen.key_label(binding)) != label:
             label, description = now, ""
         help_text = ": ".join(filter(None, (label, description)))
-        texts = keys[place].setdefault(help_text, [])
+        texts = keys[title].setdefault(help_text, [])
         if key_text not in texts:
             texts.append(key_text)
     return {
@@ -143,44 +149,46 @@ def _keys_of(screen: Screen[object]) -> dict[str, Pairs]:
     }
 
 
-_KEY_CELLS = 46
-"""Minimum width of a column of keys: most descriptions fit on a line."""
-_SENTENCE_CELLS = 72
-_BETWEEN = 3
+_MIN_KEY_CELLS = 46
+"""Minimum width of a column of keys in cells: most descriptions fit on a line."""
+_MIN_SENTENCE_CELLS = 72
+_GAP_CELLS = 3
 
 
 class HelpSection(Static):
     """A title over pairs, in as many columns as fit."""
 
-    def __init__(self, title: str, pairs: Pairs, least_cells: int = _SENTENCE_CELLS) -> None:
+    def __init__(self, title: str, pairs: Pairs, min_cells: int = _MIN_SENTENCE_CELLS) -> None:
         super().__init__(markup=False)
-        self._title, self._pairs, self._least_cells = title, pairs, least_cells
-        self._kept = pairs
+        self._title, self._pairs, self._min_cells = title, pairs, min_cells
+        self._shown_pairs = pairs
         self._drawn_width = 0
 
-    def keep(self, text: str) -> None:
-        """Show only the pairs that contain all words of a text."""
+    def filter_pairs(self, text: str) -> None:
+        """Show only the pairs that contain all words of the search text."""
         search_words = text.lower().split()
-        self._kept = [
+        self._shown_pairs = [
             pair
             for pair in self._pairs
             if all(search_word in " ".join(pair).lower() for search_word in search_words)
         ]
-        self.display = bool(self._kept)
+        self.display = bool(self._shown_pairs)
         self._drawn_width = 0
         self.on_resize()
 
     def on_resize(self) -> None:
         """Change the columns to the new width."""
         width = self.content_size.width
-        if width == self._drawn_width or not self._kept:
+        if width == self._drawn_width or not self._shown_pairs:
             return
         self._drawn_width = width
-        count = max(1, min(len(self._kept), (width + _BETWEEN) // (self._least_cells + _BETWEEN)))
-        cells = (width + _BETWEEN) // count - _BETWEEN
-        columns = _even(_blocks(self._kept, cells), count)
+        count = max(
+            1, min(len(self._shown_pairs), (width + _GAP_CELLS) // (self._min_cells + _GAP_CELLS))
+        )
+        cells = (width + _GAP_CELLS) // count - _GAP_CELLS
+        columns = _balance_columns(_wrap_pairs(self._shown_pairs, cells), count)
         rows = [
-            Content(" " * _BETWEEN).join(
+            Content(" " * _GAP_CELLS).join(
                 (line or Content()).pad_right(cells - (line.cell_length if line else 0))
                 for line in row
             )
@@ -189,15 +197,15 @@ class HelpSection(Static):
         self.update(Content("\n").join([safe(self._title, "title"), *rows, Content()]))
 
 
-def _blocks(pairs: Pairs, cells: int) -> list[list[Content]]:
-    """Return each pair as its lines in a column."""
+def _wrap_pairs(pairs: Pairs, cells: int) -> list[list[Content]]:
+    """Return the lines of each pair, wrapped to a column of `cells` cells."""
     widest = max((len(term) for term, _ in pairs), default=0)
     term_width = min(widest, cells // 2) + 2
     blocks = []
     for term, explanation in pairs:
         head, text = safe(term.ljust(term_width), "strong"), safe(explanation)
         if len(term) + 2 > term_width:
-            # It has a line for itself, and what it means stands where that of others does.
+            # The term has its own line; its explanation is aligned with the others.
             parts = [head, *text.wrap(cells - term_width)]
         else:
             first, *other_lines = list(text.wrap(cells - term_width)) or [Content()]
@@ -206,8 +214,10 @@ def _blocks(pairs: Pairs, cells: int) -> list[list[Content]]:
     return blocks
 
 
-def _even(blocks: Sequence[Sequence[Content]], count: int) -> list[list[Content]]:
-    """Return the blocks in order as columns of about the same height, none split."""
+def _balance_columns(blocks: Sequence[Sequence[Content]], count: int) -> list[list[Content]]:
+    """Return the lines of at most `count` columns of about the same height; the blocks stay in
+    order, and no block is split.
+    """
     height = -(-sum(map(len, blocks)) // count)
     while True:
         columns: list[list[Content]] = [[]]

@@ -18,30 +18,35 @@ from natstui.lines import BadLine, decode_record, encode_command
 from natstui.model.records.record import Command, EngineStarted, Record
 from natstui.output import write_all
 from natstui.tui.app.engine_process import EngineFailed, EngineProcess, start_engine
-from natstui.tui.frame.requests import ENGINE_ENDED, ENGINE_GONE, PendingRequest, ReplyRecord
+from natstui.tui.frame.requests import (
+    ENGINE_ENDED,
+    ENGINE_NOT_RUNNING,
+    PendingRequest,
+    ReplyRecord,
+)
 from natstui.units import bytes_text
 
 _READ_BYTES = 1 << 20
-_KEPT_BYTES = 1 << 20
+_MAX_UNSENT_BYTES = 1 << 20
 """Limit of queued commands for an engine that does not read: thousands of keys."""
 _FIRST_LINE_BYTES = 1 << 20
-MOST_LINE_BYTES = 128 << 20
+MAX_LINE_BYTES = 128 << 20
 """Limit of a line of the engine: the largest message has 64 MiB, and a third more as text."""
 _YIELD_AFTER_S = 0.004
 STOP_TIMEOUT_S = 3.0
-_SILENT_S = 3.0
+_NOTIFY_AFTER_S = 3.0
 START_LIMIT_S = 60.0
 """How long to wait for the first line: ssh to a busy machine takes seconds, a password prompt
 forever.
 """
-_WORDS_CHARS = 80
+_MAX_COMMAND_CHARS = 80
 _STDERR_BYTES = 1 << 16
-"""How much is read of the end of an engine's stderr: an engine over ssh may write any amount."""
+"""Maximum size of the read end of an engine's stderr: over ssh it may write any amount."""
 
 
-def _endless(most_bytes: int) -> str:
+def _endless_line_error(max_bytes: int) -> str:
     return (
-        f"the engine writes more than {bytes_text(most_bytes)} without a line end: it is not an "
+        f"the engine writes more than {bytes_text(max_bytes)} without a line end: it is not an "
         "engine of natstui"
     )
 
@@ -53,26 +58,26 @@ class Link:
         """Start the engine unless it runs, and send it a first line; raises EngineFailed."""
         process = engine if isinstance(engine, EngineProcess) else start_engine(engine)
         self._process, self._stderr = process
-        self.parting_words = ""
-        """What it wrote to stderr last, once it is closed."""
+        self.stderr_end = ""
+        """The last line that the engine wrote to stderr, set when the link is closed."""
         assert self._process.stdin is not None
         self._unsent = bytearray()
-        """Commands that an engine which hangs has not taken yet."""
-        self._writing_on: asyncio.AbstractEventLoop | None = None
-        """The loop that calls back when the engine reads again."""
+        """Commands that the engine has not read yet."""
+        self._writer_loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that calls `_write` when the engine reads again."""
         self.pending: dict[int, PendingRequest] = {}
         """The requests without a reply yet, by their ids."""
         self._received_count = 0
-        """How often the engine has written something."""
+        """Number of reads that returned output of the engine."""
         self._ended = False
-        self._reading: asyncio.ReadTransport | None = None
-        """The transport of the engine's stdout, which alone may close it while records are
-        read.
+        self._stdout_transport: asyncio.ReadTransport | None = None
+        """The transport of the engine's stdout; while records are read, only the transport may
+        close stdout.
         """
         if first_line:
             with contextlib.suppress(BrokenPipeError):
                 write_all(self._process.stdin.fileno(), first_line)
-        # An engine that hangs takes nothing, and must not hold up the viewer.
+        # An engine that hangs reads nothing, and must not block the viewer.
         os.set_blocking(self._process.stdin.fileno(), False)
 
     @property
@@ -83,22 +88,22 @@ class Link:
     def wait_started(
         self, notify: Callable[[str], None] = lambda _text: None, *, limit_s: float = START_LIMIT_S
     ) -> EngineStarted:
-        """Block until the first record; raises EngineFailed with the engine's own sentence.
+        """Wait for the first record and return it.
 
-        `notify` gets a sentence about an engine that has not written anything after 3 s. One that
-        has not started after `limit_s` has failed.
+        `notify` is called with a sentence after 3 s without output. Raises EngineFailed with the
+        last line of the engine's stderr if the engine ends, or without a record after `limit_s`.
         """
-        first = self._first_line(notify, time.monotonic() + limit_s)
+        first = self._read_first_line(notify, time.monotonic() + limit_s)
         if first is None:
             stderr_line = self.last_stderr_line()
             stderr_note = f"; it wrote {stderr_line!r} to stderr" if stderr_line else ""
             raise EngineFailed(
-                f"the engine {self._words} did not reply within {limit_s:g} s{stderr_note}: run "
-                "it in a shell to see what it waits for",
+                f"the engine {self._command_text} did not reply within {limit_s:g} s{stderr_note}"
+                ": run it in a shell to see what it waits for",
                 1,
             )
         if len(first) > _FIRST_LINE_BYTES:
-            raise EngineFailed(_endless(_FIRST_LINE_BYTES), 1)
+            raise EngineFailed(_endless_line_error(_FIRST_LINE_BYTES), 1)
         record = decode_record(first) if first.endswith(b"\n") else None
         if isinstance(record, EngineStarted):
             return record
@@ -112,7 +117,7 @@ class Link:
             self.last_stderr_line() or "the engine ended without any output", code or 1
         )
 
-    def _first_line(self, notify: Callable[[str], None], end_s: float) -> bytes | None:
+    def _read_first_line(self, notify: Callable[[str], None], end_s: float) -> bytes | None:
         """Read one line byte by byte: a buffer would also consume the bytes after it.
 
         Returns None without a line at `end_s` of the monotonic clock.
@@ -121,8 +126,8 @@ class Link:
         stdout, line = self._process.stdout.fileno(), bytearray()
         poller = select.poll()
         poller.register(stdout, select.POLLIN)
-        if not poller.poll(max(0.0, min(_SILENT_S, end_s - time.monotonic())) * 1000):
-            notify(f"the engine {self._words} has not replied yet: still waiting")
+        if not poller.poll(max(0.0, min(_NOTIFY_AFTER_S, end_s - time.monotonic())) * 1000):
+            notify(f"the engine {self._command_text} has not replied yet: still waiting")
         while not line.endswith(b"\n") and len(line) <= _FIRST_LINE_BYTES:
             if not poller.poll(max(0.0, end_s - time.monotonic()) * 1000):
                 return None
@@ -133,19 +138,19 @@ class Link:
         return bytes(line)
 
     @property
-    def _words(self) -> str:
+    def _command_text(self) -> str:
         """Return the command line of the engine, in backquotes."""
         args = self._process.args
         command_line = shlex.join(args) if isinstance(args, list | tuple) else str(args)
         command_line = clean_line(command_line)
         return (
-            f"`{command_line[:_WORDS_CHARS]}…`"
-            if len(command_line) > _WORDS_CHARS
+            f"`{command_line[:_MAX_COMMAND_CHARS]}…`"
+            if len(command_line) > _MAX_COMMAND_CHARS
             else f"`{command_line}`"
         )
 
     def last_stderr_line(self) -> str:
-        """Return the last line on the engine's stderr: one sentence, without its prefix."""
+        """Return the last line on the engine's stderr, without `natstui: `; empty without one."""
         size_bytes = self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, size_bytes - _STDERR_BYTES))
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
@@ -154,10 +159,10 @@ class Link:
     async def records(
         self, on_bad_line: Callable[[BadLine, int], None] = lambda _error, _count: None
     ) -> AsyncIterator[Record]:
-        """Yield every record that is no reply to a request; ends when the engine ends.
+        """Yield every record that is no reply to a request, until the engine ends.
 
-        An unreadable line is skipped: `on_bad_line` gets the reason and the number of such lines.
-        Raises EngineFailed for a line above the limit.
+        An unreadable line is skipped, and `on_bad_line` is called with the error and the number of
+        such lines. Raises EngineFailed for a line longer than `MAX_LINE_BYTES`.
         """
         bad_lines_count = 0
         stdout = self._process.stdout
@@ -166,7 +171,7 @@ class Link:
         loop = asyncio.get_running_loop()
         # Nothing piles up here: what is not folded yet waits in the pipe, and then in the engine.
         reader = asyncio.StreamReader(limit=4 * _READ_BYTES)
-        self._reading, _ = await loop.connect_read_pipe(
+        self._stdout_transport, _ = await loop.connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), stdout
         )
         try:
@@ -180,8 +185,8 @@ class Link:
                 if not newline:
                     parts.append(chunk)
                     unended_bytes += len(chunk)
-                    if unended_bytes > MOST_LINE_BYTES:
-                        raise EngineFailed(_endless(MOST_LINE_BYTES), 1)
+                    if unended_bytes > MAX_LINE_BYTES:
+                        raise EngineFailed(_endless_line_error(MAX_LINE_BYTES), 1)
                     continue
                 unended_bytes = len(incomplete)
                 lines = b"".join((*parts, head)).split(b"\n")
@@ -193,7 +198,7 @@ class Link:
                         bad_lines_count += 1
                         on_bad_line(error, bad_lines_count)
                     else:
-                        if not self._is_awaited(record):
+                        if not self._pass_to_request(record):
                             yield record
                     # Many lines, or a large one, take tens of milliseconds: let keys through.
                     if perf_counter() - yielded_s > _YIELD_AFTER_S:
@@ -203,8 +208,8 @@ class Link:
             self._close_stdout()
             self._fail_pending()
 
-    def _is_awaited(self, record: Record) -> bool:
-        """Pass a record to the request that it belongs to; return whether there is one."""
+    def _pass_to_request(self, record: Record) -> bool:
+        """Pass a reply to its pending request; return whether there is such a request."""
         if not isinstance(record, ReplyRecord):
             return False
         request = self.pending.get(record.command_id)
@@ -219,14 +224,14 @@ class Link:
             request.fail(ENGINE_ENDED)
         self.pending.clear()
 
-    def _forget(self, command_id: int) -> None:
+    def _remove_request(self, command_id: int) -> None:
         self.pending.pop(command_id, None)
 
     def request(self, command: Command) -> PendingRequest:
         """Send a command with a new id, and return the pending request."""
-        request = PendingRequest(self._forget, lambda: self._received_count)
+        request = PendingRequest(self._remove_request, lambda: self._received_count)
         if self._ended:
-            request.fail(ENGINE_GONE)
+            request.fail(ENGINE_NOT_RUNNING)
             return request
         self.pending[request.command_id] = request
         try:
@@ -236,12 +241,13 @@ class Link:
         return request
 
     def send(self, command: Command) -> None:
-        """Send a command; dropped after the engine has ended, and queued while it hangs.
+        """Send a command, or queue it while the engine does not read.
 
-        Raises EngineFailed when the queue is full.
+        After the engine has ended the command is dropped. Raises EngineFailed if the queue is
+        full.
         """
         line = encode_command(command)
-        if len(self._unsent) + len(line) > _KEPT_BYTES:
+        if len(self._unsent) + len(line) > _MAX_UNSENT_BYTES:
             raise EngineFailed("the engine accepts no commands: it hangs", 1)
         waiting = bool(self._unsent)
         self._unsent += line
@@ -249,31 +255,31 @@ class Link:
             self._write()
 
     def _write(self) -> None:
-        """Write what the pipe accepts now, and the rest when it accepts more."""
+        """Write as many queued commands as the pipe accepts, and the rest when it accepts more."""
         stdin = self._process.stdin
         assert stdin is not None
         try:
             while self._unsent and not stdin.closed:
                 del self._unsent[: os.write(stdin.fileno(), self._unsent)]
         except BlockingIOError:
-            if self._writing_on is None:
-                self._writing_on = asyncio.get_running_loop()
-                self._writing_on.add_writer(stdin.fileno(), self._write)
+            if self._writer_loop is None:
+                self._writer_loop = asyncio.get_running_loop()
+                self._writer_loop.add_writer(stdin.fileno(), self._write)
             return
         except BrokenPipeError:
             pass
         self._stop_writing()
 
     def _stop_writing(self) -> None:
-        """Discard the queue of commands."""
+        """Discard the queued commands, and stop waiting for the pipe."""
         self._unsent.clear()
         stdin = self._process.stdin
-        if self._writing_on is not None and stdin is not None and not stdin.closed:
-            self._writing_on.remove_writer(stdin.fileno())
-        self._writing_on = None
+        if self._writer_loop is not None and stdin is not None and not stdin.closed:
+            self._writer_loop.remove_writer(stdin.fileno())
+        self._writer_loop = None
 
-    async def close_aside(self) -> int:
-        """Do the same as `close` in a thread: an engine may take seconds to end."""
+    async def close_in_thread(self) -> int:
+        """Close the link as `close` does, but wait in a thread: an engine may need seconds."""
         self._stop_writing()
         self._fail_pending()
         code = await asyncio.to_thread(self._end)
@@ -281,7 +287,10 @@ class Link:
         return code
 
     def close(self) -> int:
-        """Close the engine's stdin, kill it if it does not end in time; return its exit code."""
+        """Close the engine's stdin, and kill the engine if it does not end within 3 s.
+
+        Returns its exit code.
+        """
         self._stop_writing()
         self._fail_pending()
         code = self._end()
@@ -300,15 +309,15 @@ class Link:
             return self._process.wait()
 
     def _close_stdout(self) -> None:
-        """Close stdout through its transport, which the loop may be using."""
-        if self._reading is not None:
-            self._reading.close()
-            self._reading = None
+        """Close the engine's stdout, through its transport if the event loop uses one."""
+        if self._stdout_transport is not None:
+            self._stdout_transport.close()
+            self._stdout_transport = None
         elif self._process.stdout is not None:
             self._process.stdout.close()
 
     def _release(self) -> None:
         self._close_stdout()
         if not self._stderr.closed:
-            self.parting_words = self.last_stderr_line()
+            self.stderr_end = self.last_stderr_line()
         self._stderr.close()

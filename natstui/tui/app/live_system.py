@@ -1,4 +1,4 @@
-"""A watched system: its engine is read, and another one started when it ends."""
+"""A watched system: reads its engine, and starts another engine when that one ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 
-from natstui.defects import contained
+from natstui.defects import report_defects
 from natstui.errors import NatstuiError
 from natstui.lines import BadLine
 from natstui.model.records.analysis import AnalysisFinished
@@ -20,9 +20,9 @@ from natstui.tui.app.link import Link
 from natstui.tui.kit.text import safe_copy
 from natstui.units import counted
 
-_RESTART_S = 2.0
-_MUCH_S = 0.004
-_REST_S = 0.01
+_RESTART_DELAY_S = 2.0
+_SLOW_FOLD_S = 0.004
+_PAUSE_S = 0.01
 """Pause between the steps of a large poll, so that a key is drawn between them."""
 
 
@@ -34,59 +34,63 @@ class OpenSystem:
     started: EngineStarted
     link: Link
     connect: Callable[..., Link]
-    """Starts another engine for it; accepts arguments that are added to the command line."""
+    """Starts another engine for the system; its arguments are added to the command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineCallbacks:
     """Callbacks for the records of an engine."""
 
-    said: Callable[[Record, Follower], None]
-    """Called with every record, after it was folded."""
-    newer: Callable[[Follower], None]
+    on_record: Callable[[Record, Follower], None]
+    """Called with every record, after the state was updated with it."""
+    on_newer_state: Callable[[Follower], None]
     """Called when there is a newer state."""
-    lost: Callable[[Follower], None]
+    on_end: Callable[[Follower], None]
     """Called when the engine has ended unexpectedly."""
 
 
 async def follow(app: GuardedApp, follower: Follower, callbacks: EngineCallbacks) -> None:
-    """Fold an engine's records until it ends."""
+    """Update the state with each record of an engine, and call the callbacks, until it ends."""
 
-    def left_out(error: BadLine, count: int) -> None:
+    def report_bad_line(error: BadLine, count: int) -> None:
         """Report the first unreadable line, then the tenth, and so on."""
         if str(count).strip("0") == "1":
             text = f"{counted(count, 'line')} of the engine left out: {error}"
             app.notify(text, severity="warning")
 
     try:
-        async for record in follower.link.records(left_out):
-            newer = False
-            with contained("reading the engine's output", app.report_defect):
-                newer = await _taken(follower, record)
-                callbacks.said(record, follower)
-                follower.prefer(record)
-            if newer:
-                callbacks.newer(follower)
+        async for record in follower.link.records(report_bad_line):
+            has_newer_state = False
+            with report_defects("reading the engine's output", app.report_defect):
+                has_newer_state = await _fold(follower, record)
+                callbacks.on_record(record, follower)
+                follower.request_preferred(record)
+            if has_newer_state:
+                callbacks.on_newer_state(follower)
     except NatstuiError as error:
         app.notify(str(error), severity="error", markup=False)
     if not follower.closed:
-        callbacks.lost(follower)
+        callbacks.on_end(follower)
 
 
-async def _taken(follower: Follower, record: Record) -> bool:
-    """Fold a record with its findings; return whether there is a newer state."""
-    began_s = perf_counter()
-    newer = follower.take(record)
+async def _fold(follower: Follower, record: Record) -> bool:
+    """Update the state with a record and evaluate its findings; return whether a newer state
+    exists.
+
+    For a live server, the app can process key presses between the steps.
+    """
+    start_s = perf_counter()
+    has_newer_state = follower.fold_without_findings(record)
     is_live = follower.state.replay is None
-    is_slow = is_live and perf_counter() - began_s > _MUCH_S
+    is_slow = is_live and perf_counter() - start_s > _SLOW_FOLD_S
     if is_slow:
-        await asyncio.sleep(_REST_S)
-    for _ in follower.judging():
+        await asyncio.sleep(_PAUSE_S)
+    for _ in follower.judge_in_steps():
         if is_live:
-            await asyncio.sleep(_REST_S)
+            await asyncio.sleep(_PAUSE_S)
     if is_slow:
-        await asyncio.sleep(_REST_S)
-    return newer
+        await asyncio.sleep(_PAUSE_S)
+    return has_newer_state
 
 
 class LiveSystem:
@@ -95,46 +99,46 @@ class LiveSystem:
     def __init__(
         self, app: GuardedApp, open_system: OpenSystem, callbacks: EngineCallbacks
     ) -> None:
-        """Create without reading; `callbacks.lost` is not called, as it restarts the engine
-        itself.
+        """Create without reading. `callbacks.on_end` is not called: the system restarts its
+        engine.
         """
         self.name = open_system.name
         self.follower = Follower(open_system.link, open_system.started)
         self._app, self.connect = app, open_system.connect
-        self._heard = replace(callbacks, said=self._said, lost=self._lost)
-        self._tell = callbacks
-        self._resuming = False
-        """An engine was started to continue a recording, and has not reported anything yet."""
+        self._own_callbacks = replace(callbacks, on_record=self._on_record, on_end=self._on_end)
+        self._callbacks = callbacks
+        self._is_resuming = False
+        """Whether an engine was started to continue a recording and has not reported its start."""
 
     def start(self) -> None:
         """Start reading the engine's records."""
-        self._app.run_worker(follow(self._app, self.follower, self._heard))
+        self._app.run_worker(follow(self._app, self.follower, self._own_callbacks))
 
-    def _said(self, record: Record, follower: Follower) -> None:
+    def _on_record(self, record: Record, follower: Follower) -> None:
         if isinstance(record, EngineStarted):
-            self._resuming = False
-        self._tell.said(record, follower)
+            self._is_resuming = False
+        self._callbacks.on_record(record, follower)
 
-    def _lost(self, follower: Follower) -> None:
-        words = follower.link.last_stderr_line() or "the engine ended"
+    def _on_end(self, follower: Follower) -> None:
+        end_reason = follower.link.last_stderr_line() or "the engine ended"
         follower.link.close()
-        reason = f"{words}; starting another"
+        reason = f"{end_reason}; starting another"
         follower.fold(LinkChanged(follower.state.now_at_us, "failed", reason))
-        self._interrupt_recording(words)
-        self._end_runs(words)
-        self._tell.newer(follower)
-        self._app.set_timer(_RESTART_S, self._restart)
+        self._interrupt_recording(end_reason)
+        self._end_runs(end_reason)
+        self._callbacks.on_newer_state(follower)
+        self._app.set_timer(_RESTART_DELAY_S, self._restart)
 
     def _interrupt_recording(self, reason: str) -> None:
-        """Report that nothing is recorded now; end the recording if it could not be resumed."""
+        """Report that nothing is recorded now; the recording ends if resuming it failed."""
         recording = self.follower.state.recording
         if recording is None or not recording.on:
             return
-        status = "the recording ended" if self._resuming else "not recording"
-        interrupted = replace(recording, on=not self._resuming, reason=f"{status}: {reason}")
-        self._resuming = False
+        status = "the recording ended" if self._is_resuming else "not recording"
+        interrupted = replace(recording, on=not self._is_resuming, reason=f"{status}: {reason}")
+        self._is_resuming = False
         self.follower.fold(interrupted)
-        self._tell.said(interrupted, self.follower)
+        self._callbacks.on_record(interrupted, self.follower)
 
     def _end_runs(self, reason: str) -> None:
         """Report that the benchmark and the analysis in the engine have ended with it."""
@@ -148,19 +152,19 @@ class LiveSystem:
                 state.now_at_us, progress.run_id, progress.session, "failed", text
             )
             self.follower.fold(analysis_end)
-            self._tell.said(analysis_end, self.follower)
+            self._callbacks.on_record(analysis_end, self.follower)
 
     def _restart(self) -> None:
         if self.follower.closed:
             return
         recording = self.follower.state.recording
-        self._resuming = recording is not None and recording.on and recording.folder is not None
+        self._is_resuming = recording is not None and recording.on and recording.folder is not None
         folder = recording.folder if recording is not None else None
-        resuming = ("--resume-recording", folder) if self._resuming else ()
+        resume_options = ("--resume-recording", folder) if self._is_resuming else ()
         try:
-            self.follower.link = self.connect(*resuming)
+            self.follower.link = self.connect(*resume_options)
         except NatstuiError as error:
             self._app.notify(safe_copy(f"{self.name}: {error}"), severity="error")
-            self._app.set_timer(_RESTART_S, self._restart)
+            self._app.set_timer(_RESTART_DELAY_S, self._restart)
             return
         self.start()

@@ -1,4 +1,4 @@
-"""The parts of the app: created and connected."""
+"""Creates the parts of the app, and connects them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEYS = [
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of the app. A key names a part by its field here."""
+    """The parts of the app; the action of a key names a part by its field."""
 
     engines: Engines
     announcements: Announcements
@@ -44,62 +44,64 @@ class Parts:
     systems: Systems
 
     @classmethod
-    def of(
+    def create(
         cls,
         app: GuardedApp,
         open_systems: Sequence[OpenSystem],
         open_replay: Callable[[str], Link] | None,
-        show_soon: Callable[[], None],
+        show_state_soon: Callable[[], None],
         in_view: Callable[[], str | None],
         *,
         is_guided: bool,
         contexts: Contexts,
         may_change_host: bool,
     ) -> Parts:
-        """Return the parts of an app for running engines."""
+        """Create the parts of an app with the running engines of `open_systems`."""
         announcements = Announcements(app)
         engines = Engines(
-            app, open_systems, open_replay, show_soon, announcements, in_view,
+            app, open_systems, open_replay, show_state_soon, announcements, in_view,
             may_change_host=may_change_host,
         )  # fmt: skip
-        polling = Polling(app, engines, open_systems[0].started.interval_s, show_soon)
+        polling = Polling(app, engines, open_systems[0].started.interval_s, show_state_soon)
         return cls(
             engines,
             announcements,
             Exporter(app, engines),
-            Guide(app, lambda: engines.state, show_soon, is_on=is_guided),
+            Guide(app, lambda: engines.state, show_state_soon, is_on=is_guided),
             polling,
             Recording(app, engines),
             ReplayControls(app, engines),
             Systems(app, engines, contexts, polling),
         )
 
-    def newest(self) -> StateChanged:
-        """Return the state that the screen in view should show, with the text of the guide."""
-        self.guide.look()
-        marked_a, follower = self.replay.marked_a, self.engines.shown
-        a_at_us = shown_at_us(marked_a) if marked_a and self.engines.replaying else None
-        is_paused = not self.polling.on and not self.engines.replaying
-        # Nothing is late that nobody asks for.
-        late_us = 0 if is_paused else follower.late_us
-        newest = StateChanged(follower.state, late_us, a_at_us, is_paused, self.guide.text())
-        several = self.engines.several()
+    def state_message(self) -> StateChanged:
+        """Return the message with the state that the screen in view must show, and the text of
+        the guide.
+        """
+        self.guide.advance()
+        marked_a, follower = self.replay.marked_a, self.engines.shown_follower
+        a_at_us = shown_at_us(marked_a) if marked_a and self.engines.is_replaying else None
+        is_paused = not self.polling.is_on and not self.engines.is_replaying
+        # Without polling the age of the newest poll is no warning.
+        poll_age_us = 0 if is_paused else follower.poll_age_us
+        newest = StateChanged(follower.state, poll_age_us, a_at_us, is_paused, self.guide.text())
+        several = self.engines.system_states()
         newest.systems = (
-            [replace(system, late_us=0) for system in several] if is_paused else several
+            [replace(system, poll_age_us=0) for system in several] if is_paused else several
         )
-        newest.acting = self.engines.acting.name
-        newest.covers_another = follower is not self.engines.home
+        newest.acting = self.engines.acting_system.name
+        newest.can_leave_replay = follower is not self.engines.home_follower
         return newest
 
     def act(self, part: str, action: str, *arguments: object) -> None:
         """Execute the action of a key in a part."""
-        getattr(self._with_keys(part), f"action_{action}")(*arguments)
+        getattr(self._find_part(part), f"action_{action}")(*arguments)
 
-    def may(self, part: str, action: str, *, typing: bool) -> bool:
+    def is_offered(self, part: str, action: str, *, typing: bool) -> bool:
         """Return whether an action of a part is offered."""
-        return self._with_keys(part).may(action, typing=typing)
+        return self._find_part(part).is_offered(action, typing=typing)
 
-    def _with_keys(self, name: str) -> Part:
+    def _find_part(self, name: str) -> Part:
         part = getattr(self, name)
         assert isinstance(part, Part)
         return part

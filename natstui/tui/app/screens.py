@@ -18,7 +18,7 @@ from natstui.errors import UsageError
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import strings_at
 from natstui.model.assets.subjects import has_wildcard
-from natstui.model.live.permissions import only_watched
+from natstui.model.live.permissions import read_only_account_text
 from natstui.model.live.state import State
 from natstui.tui.frame.action_keys import SPECS, Target
 from natstui.tui.frame.live import LiveScreen
@@ -34,22 +34,22 @@ MODE_SCREENS = {
     "buckets": ("stores.buckets", "BucketsScreen"),
     "benchmark": ("bench.screen", "BenchmarkScreen"),
 }
-"""Mode → module and class of its first screen; the app opens with another one, the overview."""
+"""Mode → module and class of its first screen, except the overview, which the app imports."""
 
 
 def new_screen(message: Open | Manage, state: State) -> LiveScreen:
-    """Return the screen for a message; raises UsageError when there is none."""
+    """Create the screen that a message opens; raises UsageError if there is no such screen."""
     if isinstance(message, Open):
-        return _opened_screen(message)
+        return _asset_screen(message)
     if message.what != "journal" and state.started is not None and state.started.account:
-        raise UsageError(only_watched(clean_line(state.started.account)))
+        raise UsageError(read_only_account_text(clean_line(state.started.account)))
     screen = _managing_screen(message, state)
-    # A form needs the server's API level before it makes its fields.
-    screen.where.take(state)
+    # A form needs the server's API level before it creates its fields.
+    screen.scope.set_state(state)
     return screen
 
 
-def _opened_screen(message: Open) -> LiveScreen:
+def _asset_screen(message: Open) -> LiveScreen:
     match message.what:
         case "consumers":
             from natstui.tui.consumers.screen import ConsumersScreen
@@ -80,7 +80,7 @@ def _opened_screen(message: Open) -> LiveScreen:
 
 
 def _bucket_screen(stream: str) -> LiveScreen:
-    """Return the screen of a bucket's keys or files; raises UsageError for another stream."""
+    """Create the screen of a bucket's keys or objects; raises UsageError for another stream."""
     if stream.startswith(KV):
         from natstui.tui.stores.keys import KeysScreen
 
@@ -93,13 +93,13 @@ def _bucket_screen(stream: str) -> LiveScreen:
 
 
 def mode_screen(mode: str) -> LiveScreen:
-    """Return the first screen of a mode."""
+    """Import and create the first screen of a mode."""
     folder, name = MODE_SCREENS[mode]
     screen: LiveScreen = getattr(import_module(f"natstui.tui.{folder}"), name)()
     return screen
 
 
-async def close_covering(app: App[int]) -> bool:
+async def close_upper_screens(app: App[int]) -> bool:
     """Close the screens above the first one of the mode; return whether all were closed.
 
     A screen with typed text stays, and a toast reports it.
@@ -113,22 +113,21 @@ async def close_covering(app: App[int]) -> bool:
     return True
 
 
-def all_unsent(app: App[int], modes: Iterable[str]) -> list[str]:
+def find_unsent_texts(app: App[int], modes: Iterable[str]) -> list[str]:
     """Return summaries of the typed text on all screens of these modes."""
     texts: list[str] = []
     for mode in modes:
-        # A mode that nobody went to has no screens yet.
+        # A mode that was never opened has no screens.
         with contextlib.suppress(KeyError):
             screens = app.get_screen_stack(mode)
             texts += [screen.unsent() for screen in screens if isinstance(screen, LiveScreen)]
     return [text for text in texts if text]
 
 
-def at_work(states: Iterable[State], *, recording: bool) -> list[str]:
-    """Return descriptions of recordings and benchmarks that would end with the app.
+def describe_running_work(states: Iterable[State], *, recording: bool) -> list[str]:
+    """Return a description of each recording and benchmark that would end with the app.
 
-    `recording`: whether to include one that a user has started; one of the settings ends with the
-    app anyway.
+    Recordings are included only with `recording`: if the user started one here.
     """
     texts: list[str] = []
     for state in states:
@@ -141,18 +140,18 @@ def at_work(states: Iterable[State], *, recording: bool) -> list[str]:
     return texts
 
 
-async def go_to(app: App[int], mode: str) -> None:
+async def open_mode(app: App[int], mode: str) -> None:
     """Open the first screen of a mode; a screen with typed text stays open there."""
-    # What lies below the closed ones has not been drawn for as long as they were open.
+    # Screens below the closed ones have not been drawn while those were open.
     with app.batch_update():
-        await close_covering(app)
+        await close_upper_screens(app)
         if mode != app.current_mode:
             await app.switch_mode(mode)
 
 
 async def run_scenario(app: App[int], scenario: str) -> None:
-    """Open the benchmark screen, and let it start this scenario."""
-    if not await close_covering(app):
+    """Open the benchmark screen, and start a scenario there."""
+    if not await close_upper_screens(app):
         return
     app.switch_mode("benchmark")
     app.call_after_refresh(_start_scenario, app, scenario)
@@ -176,7 +175,7 @@ def _managing_screen(message: Manage, state: State) -> LiveScreen:
         return JournalScreen(undo_last=True)
     name, _, arguments = message.what.partition(" ")
     if name == "sub":
-        from natstui.tui.messages.listening.screen import ListenScreen
+        from natstui.tui.messages.listening import ListenScreen
 
         return ListenScreen(tuple(arguments.split()))
     if name == "backup":
@@ -197,7 +196,7 @@ def _managing_screen(message: Manage, state: State) -> LiveScreen:
 
     screen = _form_screen(message, state)
     if isinstance(screen, FormScreen):
-        screen.begins_at = message.what.partition(" ")[2] or screen.begins_at
+        screen.first_path = message.what.partition(" ")[2] or screen.first_path
     return screen
 
 
@@ -207,9 +206,11 @@ def _reading_screen(message: Manage, state: State) -> LiveScreen:
 
     stream, consumer, *_ = message.targets[0]
     if message.what in ("clients", "publishers"):
-        from natstui.tui.connections.clients import clients_screen
+        from natstui.tui.connections.clients import create_clients_screen
 
-        return clients_screen(state, stream, consumer if message.what == "clients" else None)
+        return create_clients_screen(
+            state, stream, consumer if message.what == "clients" else None
+        )
     if message.what == "tap":
         from natstui.tui.consumers.tap import TapScreen
 
@@ -241,7 +242,7 @@ def _sending_screen(message: Manage, state: State) -> LiveScreen:
     config = state.stream_configurations.get(stream)
     subjects = config.subjects if config else ()
     literal_subjects = [subject for subject in subjects if not has_wildcard(subject)]
-    # Of `orders.>` what is certain: the rest is to be typed.
+    # Of `orders.>` only `orders.`: the user types the rest.
     prefixes = [re.split(r"[*>]", subject, maxsplit=1)[0] for subject in subjects]
     subject = next(iter((*literal_subjects, *prefixes)), "")
     return PublishScreen(stream, subject, int(second) if second else None)
@@ -284,19 +285,21 @@ def _form_screen(message: Manage, state: State) -> LiveScreen:
 
 
 def _action_screen(action: str, targets: Sequence[Target], state: State) -> LiveScreen:
-    """Return the confirmation screen of an action."""
+    """Create the confirmation screen of an action; raises UsageError without such an action."""
     from natstui.tui.managing.action import ActionScreen
 
     name, _, number = action.partition(" ")
     spec = SPECS.get(name)
-    if spec is None or not spec.is_asked or not targets:
+    if spec is None or not spec.has_prompt or not targets:
         raise UsageError(f"there is nothing to {action} here")
     production = state.started is not None and state.started.production
     return ActionScreen(spec, targets, production, int(number) if number else None)
 
 
 def _stream_json(state: State, stream: str) -> str:
-    """Return a stream's configuration as the server sent it; raises UsageError."""
+    """Return a stream's configuration as the server sent it; raises UsageError if it is not
+    known yet.
+    """
     config = state.stream_configurations.get(stream)
     if config is None:
         raise UsageError(f"the configuration of {stream} is not known yet")

@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from textual.app import App
 
 
-_GONE = (errno.EIO, errno.ENXIO, errno.EPIPE, errno.EBADF)
+_CLOSED_ERRNOS = (errno.EIO, errno.ENXIO, errno.EPIPE, errno.EBADF)
 _READ_BYTES = 4096
-_LOOK_S = 0.1
+_POLL_S = 0.1
 _WAIT_S = 0.005
-_MOST_WAITING = 64
+_MAX_WAITING_EVENTS = 64
 """Limit of events that the app has not handled yet; further ones wait in the terminal."""
 
 
-class HoldsInput(Protocol):
+class InputQueueingApp(Protocol):
     """An app that may queue input."""
 
     @property
-    def waiting_count(self) -> int:
+    def waiting_event_count(self) -> int:
         """Return how many events wait for the app, including queued inputs."""
 
 
@@ -54,13 +54,13 @@ class TerminalDriver(LinuxDriver):
         """Prepare the driver; the arguments are those of Textual."""
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         assert self._file is not None
-        # Textual writes and flushes it, nothing else.
-        self._file = Vanishing(self._file)  # type: ignore[assignment]
+        # Textual only writes to the file and flushes it.
+        self._file = CloseTolerantFile(self._file)  # type: ignore[assignment]
         self._sent_count = 0
-        self._taken_count = 0
+        self._posted_count = 0
 
     def run_input_thread(self) -> None:
-        """Read the terminal's input until the app ends; no input ends this thread."""
+        """Read the terminal's input until the app ends; no input can end this thread."""
         try:
             self._read_until_end(TerminalInput())
         except BaseException as error:
@@ -72,52 +72,52 @@ class TerminalDriver(LinuxDriver):
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                data = self._read() if selector.select(_LOOK_S) else b""
+                data = self._read() if selector.select(_POLL_S) else b""
                 for event in source.events(data):
                     self._wait_for_app()
                     self.process_message(event)
 
     def _read(self) -> bytes:
-        """Return the input; empty, after a short wait, when the terminal is closed."""
+        """Return the bytes of the terminal; empty, after a short wait, if it is closed."""
         try:
             data = os.read(self.fileno, _READ_BYTES)
         except OSError as error:
-            if error.errno not in _GONE:
+            if error.errno not in _CLOSED_ERRNOS:
                 raise
             data = b""
         if not data:
-            # It stays readable: without a rest this would spin until the hang-up is noticed.
-            self.exit_event.wait(_LOOK_S)
+            # A closed terminal stays readable: without a wait the loop would spin.
+            self.exit_event.wait(_POLL_S)
         return data
 
     def _wait_for_app(self) -> None:
-        """Wait while the app is behind: else an input storm would fill the memory."""
-        app = cast("HoldsInput", self._app)
-        while self._sent_count - self._taken_count + app.waiting_count > _MOST_WAITING:
+        """Wait while too many events wait for the app: else many inputs would fill the memory."""
+        app = cast("InputQueueingApp", self._app)
+        while (
+            self._sent_count - self._posted_count + app.waiting_event_count > _MAX_WAITING_EVENTS
+        ):
             if self.exit_event.wait(_WAIT_S):
                 return
 
     def send_message(self, message: Message) -> None:
-        """Post an event to the app's loop, and count it as waiting."""
+        """Post an event to the app's event loop, and count the event as waiting."""
         self._sent_count += 1
-        asyncio.run_coroutine_threadsafe(self._take(message), self._loop)
+        asyncio.run_coroutine_threadsafe(self._post(message), self._loop)
 
-    async def _take(self, message: Message) -> None:
-        self._taken_count += 1
+    async def _post(self, message: Message) -> None:
+        self._posted_count += 1
         self._app.post_message(message)
 
     def _query_in_band_window_resize(self) -> None:
-        """Do not request in-band resize reports: the system reports sizes, and nobody can type
-        those.
-        """
+        """Request no in-band resize reports: a user could type one; the system reports sizes."""
 
     def _sigcont_application(self, number: int, frame: FrameType | None) -> None:
-        # It also comes behind every hang-up, and a second start would leave two writers.
+        # The signal also follows every hang-up, and a second start would leave two writers.
         if self._must_signal_resume:
             super()._sigcont_application(number, frame)
 
 
-class Vanishing:
+class CloseTolerantFile:
     """A text file that ignores writes after its target is closed.
 
     Textual's writer thread would end with the error, and the app would wait for it forever.
@@ -127,36 +127,36 @@ class Vanishing:
         self._file = file
 
     def write(self, text: str) -> int:
-        """Write, or drop the text when the target is closed."""
-        with self._noticing():
+        """Write the text, or drop it if the terminal is closed; return its length."""
+        with self._quit_if_closed():
             self._file.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Flush if the target is open."""
-        with self._noticing():
+        """Flush the file if the terminal is open."""
+        with self._quit_if_closed():
             self._file.flush()
 
     @contextmanager
-    def _noticing(self) -> Iterator[None]:
-        """Quit when the terminal is closed, also where the system sends no signal."""
+    def _quit_if_closed(self) -> Iterator[None]:
+        """Quit the app if the block finds the terminal closed: some systems send no signal."""
         try:
             yield
         except OSError as error:
-            if error.errno not in _GONE:
+            if error.errno not in _CLOSED_ERRNOS:
                 raise
-            # What else is written, or still buffered at the very end, must not fail again.
+            # Later writes, and the buffer at the very end, must not fail again.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._file.fileno())
             os.close(nowhere)
             signal.raise_signal(signal.SIGHUP)
 
     def fileno(self) -> int:
-        """Return the descriptor."""
+        """Return the file descriptor."""
         return self._file.fileno()
 
     def isatty(self) -> bool:
-        """Return whether it is a terminal."""
+        """Return whether the file is a terminal."""
         return self._file.isatty()
 
 
@@ -173,33 +173,37 @@ class TerminalInput:
         self._parser = XTermParser()
 
     def events(self, data: bytes) -> list[Message]:
-        """Return the events of bytes; empty bytes mean that time has passed.
+        """Return the events that the bytes of the terminal mean; empty bytes mean passed time.
 
-        Of successive mouse moves only the last is returned: a terminal can send them faster than
-        any app handles them.
+        Of successive mouse moves only the last is returned: a terminal can send more than an app
+        can handle.
         """
-        kept: list[Message] = []
-        for event in self._all(data):
+        merged_events: list[Message] = []
+        for event in self._parse(data):
             if isinstance(event, Resize | InBandWindowResize):
-                # How large the terminal is says the system; this one can be typed, at any size.
+                # The system reports the size of the terminal; a user could type this event.
                 self._parser.mouse_pixels = False
-            elif kept and isinstance(event, MouseMove) and isinstance(kept[-1], MouseMove):
-                kept[-1] = event
+            elif (
+                merged_events
+                and isinstance(event, MouseMove)
+                and isinstance(merged_events[-1], MouseMove)
+            ):
+                merged_events[-1] = event
             else:
-                kept.append(event)
-        return kept
+                merged_events.append(event)
+        return merged_events
 
-    def _all(self, data: bytes) -> Iterator[Message]:
-        # One character at a time: what cannot be parsed takes nothing behind it along.
+    def _parse(self, data: bytes) -> Iterator[Message]:
+        # One character at a time: an invalid sequence does not lose the text after it.
         for character in self._decode(data):
-            yield from self._parsed(character)
-        yield from self._parsed("")
+            yield from self._parse_character(character)
+        yield from self._parse_character("")
 
-    def _parsed(self, character: str) -> list[Message]:
-        """Return the events that a character, or passed time, completes."""
+    def _parse_character(self, character: str) -> list[Message]:
+        """Return the events that a character completes; an empty one means passed time."""
         try:
             return list(self._parser.feed(character) if character else self._parser.tick())
         except (ValueError, ArithmeticError, ParseError):
-            # Its generator has ended with the error.
+            # The parser's generator has ended with the error.
             self._parser = XTermParser()
             return []

@@ -15,10 +15,10 @@ from natstui.tui.bench.charts import (
     SENT_COLOR,
     rate_now_per_s,
     recent_values,
-    smoothed,
+    smooth,
     summed_workers,
     throughput,
-    timed,
+    with_slot_times,
 )
 from natstui.tui.bench.text import ms_text
 from natstui.tui.kit.sparkline import sparkline
@@ -28,17 +28,17 @@ SPARK_CELLS = 12
 
 
 class Figure(NamedTuple):
-    """A figure: its subject, value, sparkline and look."""
+    """A main figure of a run: title, value, unit, sparkline and style."""
 
     title: str
     value: str
     unit: str = ""
     spark: str = ""
-    look: str = "strong"
+    style_name: str = "strong"
     color_index: int | None = None
     """Index of the chart line whose colour the sparkline has."""
     before: str = ""
-    """The value in the last run of the same plan."""
+    """Comparison with the last run of the same plan, as text."""
 
     @property
     def text(self) -> str:
@@ -50,11 +50,11 @@ def main_figures(view: BenchmarkView) -> list[Figure]:
     """Return the figures of a run, at most five; empty without a run."""
     if view.planned is None:
         return []
-    return _result(view) if view.finished is not None else _live(view)
+    return _result_figures(view) if view.finished is not None else _live_figures(view)
 
 
-def _live(view: BenchmarkView) -> list[Figure]:
-    """Return the figures of a running benchmark."""
+def _live_figures(view: BenchmarkView) -> list[Figure]:
+    """Return the figures of a running benchmark: rates, backlog and latency."""
     counts = total_counts(view.totals.values())
     figures = []
     for title, name, color in (
@@ -66,25 +66,27 @@ def _live(view: BenchmarkView) -> list[Figure]:
             continue
         keys = summed_workers(view, name)
         now_per_s = rate_now_per_s(view, name, keys)
-        rates = smoothed(throughput(view, name))
-        spark = sparkline(recent_values(view, timed(view, rates), SPARK_CELLS), SPARK_CELLS)
+        rates = smooth(throughput(view, name))
+        spark = sparkline(
+            recent_values(view, with_slot_times(view, rates), SPARK_CELLS), SPARK_CELLS
+        )
         figures.append(Figure(title, rate_text(now_per_s), "/s", spark, color_index=color))
     has_pending = view.progress is not None and view.progress.pending_msgs is not None
     if view.behind_msgs and has_pending:
         behind_msgs = view.behind_msgs[-1]
         spark = sparkline(view.behind_msgs, SPARK_CELLS)
-        look = "warn" if behind_msgs else "ok"
-        figures.append(Figure("behind", count_text(behind_msgs), "", spark, look=look))
+        style_name = "warn" if behind_msgs else "ok"
+        figures.append(Figure("behind", count_text(behind_msgs), "", spark, style_name=style_name))
     main_name = _main_name(view)
     p99s = [(point.at_us, point.p99_ns.get(main_name)) for point in view.seconds]
     spark = sparkline(recent_values(view, p99s, SPARK_CELLS), SPARK_CELLS)
-    # Of the newest second, as the chart has it; the table has those since the start.
+    # The latency of the newest second, as in the chart; the table has that since the start.
     p99_ns = p99s[-1][1] if p99s else None
-    return [*figures, *(figure._replace(spark=spark) for figure in _latency(view, p99_ns))]
+    return [*figures, *(figure._replace(spark=spark) for figure in _latency_figures(view, p99_ns))]
 
 
-def _result(view: BenchmarkView) -> list[Figure]:
-    """Return the figures of a result, compared with the last run of the same plan."""
+def _result_figures(view: BenchmarkView) -> list[Figure]:
+    """Return the figures of a finished run, compared with the last run of the same plan."""
     assert view.finished is not None
     result = view.finished.result
     previous = view.summed.previous if view.summed is not None else None
@@ -97,27 +99,29 @@ def _result(view: BenchmarkView) -> list[Figure]:
         ("sent", result.publish_per_s, SENT_COLOR, sent_per_s),
     ):
         if now_per_s:
-            before = _change(now_per_s, before_per_s, lambda per_s: f"{per_s:,.0f}/s")
+            before = _change_text(now_per_s, before_per_s, lambda per_s: f"{per_s:,.0f}/s")
             value = f"{now_per_s:,.0f}"
             figures.append(Figure(title, value, "/s", color_index=color, before=before))
             break
     p99_ns = previous.p99_ns if previous and previous.latency == _main_name(view) else None
-    for figure in _latency(view):
+    for figure in _latency_figures(view):
         main = main_latency(view.latencies)
         now_ns = main and main[1].percentile_ns(99)
-        before = _change(now_ns, p99_ns, lambda ns: f"{ms_text(round(ns))} ms")
+        before = _change_text(now_ns, p99_ns, lambda ns: f"{ms_text(round(ns))} ms")
         figures.append(figure._replace(before=before))
     lost_msgs = result.accounting.lost_msgs
     if lost_msgs is not None:
         before_msgs = previous.lost_msgs if previous is not None else None
         before = "" if before_msgs is None else f"{before_msgs:,} in the last run"
-        sign, look = (" ✖", "bad") if lost_msgs else (" ✓", "ok")
-        figures.append(Figure("lost", f"{lost_msgs:,}", sign, look=look, before=before))
+        sign, style_name = (" ✖", "bad") if lost_msgs else (" ✓", "ok")
+        figures.append(
+            Figure("lost", f"{lost_msgs:,}", sign, style_name=style_name, before=before)
+        )
     return figures
 
 
-def _change(now: float | None, before: float | None, text: Callable[[float], str]) -> str:
-    """Return the change of a figure since the last run, as text; empty without one."""
+def _change_text(now: float | None, before: float | None, text: Callable[[float], str]) -> str:
+    """Return the relative change of a figure since the last run, as text; empty without both."""
     if not now or not before:
         return ""
     return f"{now / before - 1:+.0%} against {text(before)} in the last run"
@@ -128,8 +132,11 @@ def _main_name(view: BenchmarkView) -> str:
     return main[0] if main is not None else ""
 
 
-def _latency(view: BenchmarkView, p99_ns: int | None = None) -> list[Figure]:
-    """Return the p99 of the main latency: the given one, else since the start."""
+def _latency_figures(view: BenchmarkView, p99_ns: int | None = None) -> list[Figure]:
+    """Return a figure with `p99_ns`, without it with the p99 of the main latency since the start.
+
+    Empty without a measured latency.
+    """
     main = main_latency(view.latencies)
     if main is None:
         return []
@@ -138,7 +145,7 @@ def _latency(view: BenchmarkView, p99_ns: int | None = None) -> list[Figure]:
     return [Figure(f"p99 {main[0]}", value, unit, color_index=LATENCY_COLOR)]
 
 
-def large(number: str) -> tuple[str, ...]:
+def draw_large(number: str) -> tuple[str, ...]:
     """Return a number in three lines of box drawing."""
     lines = ["", "", ""]
     for character in number:

@@ -14,8 +14,14 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.tui.bench.scenarios import ScenariosScreen
-from natstui.tui.bench.setup.document import Document, parsed, texts_of, with_texts, written
-from natstui.tui.bench.setup.fields import FIELDS, is_shown, mistakes, slid
+from natstui.tui.bench.setup.document import (
+    Document,
+    parse_document,
+    texts_of,
+    to_toml,
+    with_texts,
+)
+from natstui.tui.bench.setup.fields import FIELDS, find_errors, is_shown, next_round_rate
 from natstui.tui.bench.setup.preview import command_text, drawing_lines, preview_lines
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import RunScenario
@@ -23,30 +29,28 @@ from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.text import safe, safe_lines
 
-FIRST = {
+START_DOCUMENT = {
     "title": "From the form",
     "role": [
         {"name": "subscribers", "pattern": "subscribe", "workers": 3},
         {"name": "publishers", "pattern": "publish", "msgs": "100k"},
     ],
 }
-"""Start values of the form."""
+"""The scenario with which the form starts."""
 
 
 @dataclass
 class Draft:
-    """The values typed into the form; kept when the form closes for a run."""
+    """The values typed into the form; kept after the form is closed for a run."""
 
-    document: Document = field(default_factory=lambda: dict(FIRST))
-    texts: dict[str, str] = field(default_factory=lambda: texts_of(FIRST))
+    document: Document = field(default_factory=lambda: dict(START_DOCUMENT))
+    texts: dict[str, str] = field(default_factory=lambda: texts_of(START_DOCUMENT))
     base: tuple[str, Document] | None = None
-    """The ready scenario that filled the form."""
+    """Name and document of the ready scenario that filled the form; None without one."""
 
     def fill(self, name: str, text: str) -> None:
-        """Fill with a scenario file; raises ValueError if it is not valid. Typed values are
-        replaced.
-        """
-        document = parsed(text)
+        """Replace all typed values by a scenario file; raises ValueError if it is not valid."""
+        document = parse_document(text)
         try:
             texts = texts_of(document)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -56,7 +60,7 @@ class Draft:
 
 
 class BenchmarkForm(LiveScreen):
-    """The form of a benchmark; its preview is below, or beside the fields on a wide screen."""
+    """The form of a benchmark, with a preview below or, on a wide screen, beside the fields."""
 
     TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -91,11 +95,11 @@ class BenchmarkForm(LiveScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._at = "shape"
-        """The field that has the keys."""
+        self._focused_path = "shape"
+        """The path of the focused field."""
 
     def body(self) -> Iterable[Widget]:
-        """Yield the caption, the fields, their preview, and the help of the focused field."""
+        """Yield the caption, the fields, the preview, and the help of the focused field."""
         yield Static(id="caption")
         with Horizontal(id="form"):
             with VerticalScroll(id="fields", can_focus=False):
@@ -108,99 +112,99 @@ class BenchmarkForm(LiveScreen):
         """Show the preview of the draft, and focus the first field."""
         for row in self.query(FieldRow):
             row.show_empty(row.field.absent)
-        self._redraft()
+        self._rebuild_preview()
         self.set_focus(self._row("shape").editor)
 
     def on_resize(self) -> None:
         """Draw for the new width."""
-        self.call_after_refresh(self._redraft)
+        self.call_after_refresh(self._rebuild_preview)
 
     def _row(self, path: str) -> FieldRow:
         return next(row for row in self.query(FieldRow) if row.field.path == path)
 
     @on(FieldRow.Edited)
-    def _edited(self, message: FieldRow.Edited) -> None:
+    def _store_text(self, message: FieldRow.Edited) -> None:
         self.draft.texts[message.path] = message.text
-        self._redraft()
+        self._rebuild_preview()
 
     @on(FieldRow.Focused)
-    def _focused(self, message: FieldRow.Focused) -> None:
-        self._at = message.path
+    def _show_help(self, message: FieldRow.Focused) -> None:
+        self._focused_path = message.path
         help_text = self._row(message.path).field.help
         self.hint.update(safe(help_text))
         self.refresh_bindings()
 
-    def _redraft(self) -> None:
-        """Show the fields of the pattern, their errors, and the preview."""
+    def _rebuild_preview(self) -> None:
+        """Show the fields of the chosen pattern, the first error, and the preview."""
         texts = self.draft.texts
-        errors = mistakes(texts)
+        errors = find_errors(texts)
         before = texts_of(self.draft.document)
         for row in self.query(FieldRow):
             path = row.field.path
-            # Not by a class: the next key may go there before styles are read.
+            # Not by a CSS class: the next key may reach the row before styles are applied.
             row.display = is_shown(path, texts["shape"])
             row.mark(is_changed=texts[path] != before[path], is_wrong=path in errors)
-        self._say(next(iter(errors.values()), ""))
+        self._show_caption(next(iter(errors.values()), ""))
         if not errors:
             command = command_text(self.draft.document, texts, self.draft.base)
-            # Of few lines the fields need more.
+            # On a narrow screen the fields need the lines.
             width = 0 if self.has_class("-narrow") else self.preview.content_size.width
             drawing = safe_lines("\n".join(drawing_lines(texts, width)), "accent")
             preview_text = safe_lines("\n".join(["", *preview_lines(texts), command]))
             self.preview.update(Content.assemble(drawing, preview_text))
 
-    def _say(self, text: str) -> None:
+    def _show_caption(self, text: str) -> None:
         if text:
             self.caption.update(safe(text, "error"))
             return
         base = self.draft.base[0] if self.draft.base else "a benchmark"
         run, file = key_of(self, "bench.form.run"), key_of(self, "bench.form.file")
-        extra_roles = len(self.draft.document.get("role", [])) - 2
-        extra_text = f"; the file has {extra_roles} more roles" if extra_roles > 0 else ""
+        extra_role_count = len(self.draft.document.get("role", [])) - 2
+        extra_text = (
+            f"; the file has {extra_role_count} more roles" if extra_role_count > 0 else ""
+        )
         self.caption.update(
             safe(f"{base}: {run} runs it, {file} a scenario or its file{extra_text}")
         )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Handle + and - as letters except in a rate field."""
+        """Return whether an action is offered: + and - only in the rate field, runs only live."""
         if action == "slide":
-            return self._at == "rate"
+            return self._focused_path == "rate"
         if action == "run" and self.state.replay is not None:
             return False
         return super().check_action(action, parameters)
 
     def action_slide(self, direction: int) -> None:
-        """Change to the next round rate."""
+        """Change the rate to the next round number above (1) or below (-1)."""
         row = self._row("rate")
-        row.set_text(slid(row.text, direction))
+        row.set_text(next_round_rate(row.text, direction))
 
     def action_run(self) -> None:
-        """Run the benchmark, or focus the first wrong field; typed values are kept."""
-        errors = mistakes(self.draft.texts)
+        """Run the benchmark; after an error, show it and focus its field."""
+        errors = find_errors(self.draft.texts)
         if errors:
             path, sentence = next(iter(errors.items()))
-            self._say(sentence)
+            self._show_caption(sentence)
             self.set_focus(self._row(path).editor)
             return
-        self.app.post_message(RunScenario(self._file()))
+        self.app.post_message(RunScenario(self._scenario_text()))
 
-    def _file(self) -> str:
-        return written(with_texts(self.draft.document, self.draft.texts))
+    def _scenario_text(self) -> str:
+        return to_toml(with_texts(self.draft.document, self.draft.texts))
 
     def action_file(self) -> None:
-        """Show the scenario file of the form in the list of ready scenarios, which can fill the
-        form.
-        """
-        own_text = "" if mistakes(self.draft.texts) else self._file()
-        self.app.push_screen(ScenariosScreen(own_text, self.take))
+        """Open the ready scenarios; the scenario of the form is the first entry."""
+        own_text = "" if find_errors(self.draft.texts) else self._scenario_text()
+        self.app.push_screen(ScenariosScreen(own_text, self.fill_form))
 
-    def take(self, name: str, text: str) -> str:
-        """Fill the form with a file; return the error, empty on success."""
+    def fill_form(self, name: str, text: str) -> str:
+        """Fill the form with a scenario; return the error, empty on success."""
         try:
             self.draft.fill(name, text)
         except ValueError as error:
             return str(error)
         for row in self.query(FieldRow):
             row.set_text(self.draft.texts[row.field.path])
-        self._redraft()
+        self._rebuild_preview()
         return ""

@@ -1,4 +1,4 @@
-"""Saved benchmark runs: list, details, and comparison."""
+"""Saved benchmark runs: list, details and comparison."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textual.widgets import SelectionList, Static
 from textual.widgets.selection_list import Selection
 
 from natstui.model.records.benchmark import CompareRuns, ListBenchmarks
-from natstui.tui.bench.text import hanging
+from natstui.tui.bench.text import wrap_summary
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.keys import key_of
@@ -24,7 +24,7 @@ from natstui.units import counted
 
 
 class RunsScreen(LiveScreen):
-    """The run library, newest first; space marks, the marked ones are compared."""
+    """The saved runs, newest first; space marks a run, and a key compares the marked runs."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("equals_sign", "compare", "Compare marked", key_display="=", id="runs.compare")
@@ -39,17 +39,17 @@ class RunsScreen(LiveScreen):
         self._text = ""
 
     def body(self) -> Iterable[Widget]:
-        """Yield the list beside the details of the marked runs."""
+        """Yield the list of runs, and the details or comparison beside it."""
         yield Static("reading the saved runs …", id="caption")
         with Horizontal(id="runs"):
             yield MarkList[str]()
             yield VerticalScroll(Static(id="comparison", markup=False))
 
     def on_mount(self) -> None:
-        """Request the list of runs from the engine."""
-        run_task(self, self._list)
+        """Request the names of the saved runs from the engine."""
+        run_task(self, self._read_list)
 
-    async def _list(self) -> None:
+    async def _read_list(self) -> None:
         reply = await self.engine.request(ListBenchmarks(0))
         if reply.body_json is None:
             self.caption.update(safe(reply.text, "error"))
@@ -67,22 +67,22 @@ class RunsScreen(LiveScreen):
         self._show(json.loads(reply.body_json) if reply.body_json else reply.text)
 
     def _show(self, text: str) -> None:
-        """Show a text, with long lines continued below their values."""
+        """Show a text; long lines continue below their values."""
         self._text = text
         width = self.result.content_size.width or self.size.width
-        self.result.update(safe_lines(hanging(text.strip("\n"), width)))
+        self.result.update(safe_lines(wrap_summary(text.strip("\n"), width)))
 
     def on_resize(self) -> None:
         """Wrap for the new width."""
         self.call_after_refresh(lambda: self._show(self._text))
 
     @on(SelectionList.SelectionHighlighted)
-    def _look(self, message: SelectionList.SelectionHighlighted[str]) -> None:
+    def _show_highlighted(self, message: SelectionList.SelectionHighlighted[str]) -> None:
         if not self.runs.selected:
             self._start_comparing((message.selection.value,))
 
     @on(SelectionList.SelectedChanged)
-    def _marked(self) -> None:
+    def _refresh_keys(self) -> None:
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -92,7 +92,7 @@ class RunsScreen(LiveScreen):
         return super().check_action(action, parameters)
 
     def action_compare(self) -> None:
-        """Compare the marked runs: the oldest with each of the others."""
+        """Compare the oldest marked run with each of the others."""
         self._start_comparing(tuple(sorted(self.runs.selected)))
 
     def _start_comparing(self, names: tuple[str, ...]) -> None:

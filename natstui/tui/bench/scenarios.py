@@ -1,4 +1,4 @@
-"""Ready scenarios: choose one, edit its text, fill the form with it, or run it."""
+"""The list of ready scenarios: a scenario can be edited, run, or loaded into the form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textual.widgets import OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from natstui.model.records.benchmark import ListBenchmarks
-from natstui.tui.bench.setup.document import parsed, texts_of
+from natstui.tui.bench.setup.document import parse_document, texts_of
 from natstui.tui.bench.setup.fields import is_shown
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import RunScenario
@@ -24,14 +24,14 @@ from natstui.tui.kit.lists import KeyList
 from natstui.tui.kit.text import fit, safe
 
 FORM = "form"
-"""The id of the list entry for the form itself."""
+"""The id of the list entry with the scenario of the form."""
 _HEAD = ("NAME", "KIND", "FROM → TO", "MUCH", "RATE/S", "TITLE")
 _WIDTHS = (18, 8, 9, 5, 10)
 
 
 def scenario_row(name: str, title: str, text: str) -> str:
-    """Return the row of a scenario: kind, number of senders and receivers, amount and rate."""
-    texts = texts_of(parsed(text))
+    """Return the row of a scenario: kind, numbers of senders and receivers, amount and rate."""
+    texts = texts_of(parse_document(text))
     ends = [texts["publishers"]]
     ends += [texts["consumers"]] if is_shown("consumers", texts["shape"]) else []
     amount = texts["msgs"] or texts["duration"]
@@ -39,13 +39,13 @@ def scenario_row(name: str, title: str, text: str) -> str:
 
 
 def row_text(*cells: str) -> str:
-    """Return cells in their columns; the last one has the rest of the line."""
+    """Return cells as a row of the table; the last cell has the rest of the line."""
     columns = [fit(cell, width) for cell, width in zip(cells, _WIDTHS, strict=False)]
     return " ".join([*columns, cells[-1]])
 
 
 class ScenariosScreen(LiveScreen):
-    """A table of the ready scenarios, with an editor of the chosen one below."""
+    """A table of the ready scenarios, with an editor of the highlighted one below."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "run", "Run", id="scenario.run", priority=True),
@@ -54,25 +54,27 @@ class ScenariosScreen(LiveScreen):
     ]
 
     drafts: ClassVar[dict[str, str]] = {}
-    """Edited texts by scenario; kept when this list closes for a run."""
+    """Scenario name → edited text; kept after this screen is closed for a run."""
     last: ClassVar[str] = ""
-    """The scenario that was shown last."""
+    """The name of the scenario that was shown last."""
 
     caption = getters.query_one("#caption", Static)
     options = getters.query_one(OptionList)
     editor = getters.query_one(TextArea)
 
-    def __init__(self, own_text: str = "", take: Callable[[str, str], str] | None = None) -> None:
-        """Create with `own_text`, the file of the form; `take` fills the form, and returns an
-        error or "".
+    def __init__(
+        self, own_text: str = "", fill_form: Callable[[str, str], str] | None = None
+    ) -> None:
+        """Create with `own_text`, the scenario of the form, if any; `fill_form` fills it with a
+        name and a text, and returns an error or "".
         """
         super().__init__()
-        self._own, self._take = own_text, take
+        self._own_text, self._fill_form_with = own_text, fill_form
         self._texts: dict[str, str] = {}
-        self._shown = ""
+        self._shown_name = ""
 
     def body(self) -> Iterable[Widget]:
-        """Yield a list beside a text."""
+        """Yield the caption, the table of scenarios, and the editor."""
         yield Static("reading the scenarios …", id="caption")
         with Vertical(id="scenarios"):
             yield Static(id="head", markup=False)
@@ -81,9 +83,9 @@ class ScenariosScreen(LiveScreen):
 
     def on_mount(self) -> None:
         """Request the scenarios from the engine."""
-        run_task(self, self._list)
+        run_task(self, self._read_scenarios)
 
-    async def _list(self) -> None:
+    async def _read_scenarios(self) -> None:
         reply = await self.engine.request(ListBenchmarks(0))
         if reply.body_json is None:
             self.caption.update(safe(reply.text, "error"))
@@ -92,11 +94,11 @@ class ScenariosScreen(LiveScreen):
 
     def _fill(self, reply: dict[str, Any]) -> None:
         scenarios = reply["scenarios"]
-        if self._own:
-            # What was edited of an older form is not what this one says.
+        if self._own_text:
+            # An edited text of an older form does not belong to this one.
             self.drafts.pop(FORM, None)
             scenarios = [
-                {"name": FORM, "title": "as it is filled in", "text": self._own},
+                {"name": FORM, "title": "as it is filled in", "text": self._own_text},
                 *scenarios,
             ]
         self._texts = {scenario["name"]: scenario["text"] for scenario in scenarios}
@@ -105,31 +107,31 @@ class ScenariosScreen(LiveScreen):
             row = scenario_row(scenario["name"], scenario["title"], scenario["text"])
             self.options.add_option(Option(safe(row), id=scenario["name"]))
         names = list(self._texts)
-        last = FORM if self._own else ScenariosScreen.last
+        last = FORM if self._own_text else ScenariosScreen.last
         self.options.highlighted = names.index(last) if last in names else 0
         self.set_focus(self.options)
 
     @on(OptionList.OptionHighlighted)
     def _show_text(self, message: OptionList.OptionHighlighted) -> None:
-        self._shown = ScenariosScreen.last = str(message.option_id)
-        self.editor.text = self.drafts.get(self._shown, self._texts[self._shown])
-        self._tell()
+        self._shown_name = ScenariosScreen.last = str(message.option_id)
+        self.editor.text = self.drafts.get(self._shown_name, self._texts[self._shown_name])
+        self._show_hint()
 
     @on(TextArea.Changed)
-    def _keep(self) -> None:
-        """Store an edited text, so that it is kept when the list closes."""
-        if not self._shown:
+    def _store_draft(self) -> None:
+        """Store an edited text, so that it is kept after the screen is closed."""
+        if not self._shown_name:
             return
-        if self.editor.text == self._texts[self._shown]:
-            self.drafts.pop(self._shown, None)
+        if self.editor.text == self._texts[self._shown_name]:
+            self.drafts.pop(self._shown_name, None)
         else:
-            self.drafts[self._shown] = self.editor.text
-        self._tell()
+            self.drafts[self._shown_name] = self.editor.text
+        self._show_hint()
 
-    def _tell(self) -> None:
+    def _show_hint(self) -> None:
         key = key_of(self, "scenario.run")
         fill = key_of(self, "scenario.take")
-        if self._shown in self.drafts:
+        if self._shown_name in self.drafts:
             hint = f"edited: {key} runs your text, {fill} fills the form, ctrl+z takes it back"
         else:
             hint = f"enter or {fill} fills the form with it, {key} runs it as it is"
@@ -139,24 +141,26 @@ class ScenariosScreen(LiveScreen):
     def _fill_form(self, message: OptionList.OptionSelected) -> None:
         self.action_take()
 
-    def _is_read(self) -> bool:
-        """Return whether there is a scenario; otherwise show that there is none."""
-        if not self._shown:
+    def _has_scenario(self) -> bool:
+        """Return whether a scenario is shown; otherwise notify that none is read yet."""
+        if not self._shown_name:
             self.notify("the scenarios are not read", severity="warning", timeout=2)
-        return bool(self._shown)
+        return bool(self._shown_name)
 
     def action_take(self) -> None:
-        """Fill the form with the text, and return to it."""
-        if self._take is None or not self._is_read():
+        """Fill the form with the text in the editor, and close this screen."""
+        if self._fill_form_with is None or not self._has_scenario():
             return
-        name = "" if self._shown == FORM or self._shown in self.drafts else self._shown
-        if error := self._take(name, self.editor.text):
+        name = (
+            "" if self._shown_name == FORM or self._shown_name in self.drafts else self._shown_name
+        )
+        if error := self._fill_form_with(name, self.editor.text):
             self.caption.update(safe(f"not taken: {error}", "error"))
         else:
-            self.drafts.pop(self._shown, None)
+            self.drafts.pop(self._shown_name, None)
             self.dismiss()
 
     def action_run(self) -> None:
         """Run the text in the editor."""
-        if self._is_read():
+        if self._has_scenario():
             self.app.post_message(RunScenario(self.editor.text.rstrip("\n") + "\n"))

@@ -1,4 +1,4 @@
-"""A running benchmark and its result, and the keys that start, change and end it."""
+"""The benchmark screen: a running benchmark and its result, and the keys that control it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
-from natstui.model.bench.payload_words import HOW, payload_of, payload_text, payload_words
+from natstui.model.bench.payload_text import (
+    PAYLOAD_HELP,
+    describe_payload,
+    format_payload,
+    parse_payload,
+)
 from natstui.model.bench.plan import Payload
 from natstui.model.bench.view import BenchmarkView
 from natstui.model.live.state import State
@@ -42,61 +47,63 @@ from natstui.tui.bench.charts import (
     latency_chart,
     throughput_chart,
 )
-from natstui.tui.bench.figures import Figure, large, main_figures
-from natstui.tui.bench.text import hanging, steered_role
+from natstui.tui.bench.figures import Figure, draw_large, main_figures
+from natstui.tui.bench.text import controlled_role, wrap_summary
 from natstui.tui.bench.workers import worker_sections
 from natstui.tui.frame.confirmation import request_confirmed
-from natstui.tui.frame.detail.screen import LOG_KEY, ChartReading
+from natstui.tui.frame.detail.screen import LOG_KEY, ChartControls
 from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.requests import run_task, show_reply
 from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.kit.keys import key_of
-from natstui.tui.kit.looks import series_colors, style_of
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import SectionText
+from natstui.tui.kit.styles import series_colors, style_of
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe, safe_copy, safe_lines
 
 FASTER, SLOWER = 1.25, 0.8
 
 
-def _key(name: str, key: str, action: str, text: str, *, key_text: str | None = None) -> Binding:
+def _key_binding(
+    name: str, key: str, action: str, text: str, *, key_text: str | None = None
+) -> Binding:
     return Binding(
         key, f"part('steering', {action})", text, key_display=key_text, id=f"bench.{name}"
     )
 
 
-_PICK = _key("pick", "b,enter", "'pick'", "Form", key_text="b")
+_OPEN_FORM = _key_binding("pick", "b,enter", "'pick'", "Form", key_text="b")
 
 
-class Steering(ScreenPart):
-    """Starts benchmarks, and controls the one on the screen."""
+class BenchmarkControls(ScreenPart):
+    """The keys that start a benchmark, and change or stop the running one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        _PICK,
-        _key("stop", "ctrl+x", "'stop'", "Stop"),
-        _key("again", "r", "'again'", "Again"),
-        _key("faster", "plus,equals_sign", "'rate', 1", "Faster", key_text="+"),
-        _key("slower", "minus", "'rate', -1", "Slower", key_text="-"),
-        _key("add", "a", "'add'", "Add"),
-        _key("kill", "k", "'kill'", "Kill"),
-        _key("freeze", "f", "'freeze'", "Freeze"),
-        _key("hold", "h", "'hold'", "Hold"),
-        _key("payload", "P", "'payload'", "Payload"),
+        _OPEN_FORM,
+        _key_binding("stop", "ctrl+x", "'stop'", "Stop"),
+        _key_binding("again", "r", "'again'", "Again"),
+        _key_binding("faster", "plus,equals_sign", "'rate', 1", "Faster", key_text="+"),
+        _key_binding("slower", "minus", "'rate', -1", "Slower", key_text="-"),
+        _key_binding("add", "a", "'add'", "Add"),
+        _key_binding("kill", "k", "'kill'", "Kill"),
+        _key_binding("freeze", "f", "'freeze'", "Freeze"),
+        _key_binding("hold", "h", "'hold'", "Hold"),
+        _key_binding("payload", "P", "'payload'", "Payload"),
     ]
 
     def __init__(self, screen: LiveScreen) -> None:
         self._screen = screen
         self._last: StartBenchmark | None = None
         self._is_requested = False
-        """Whether the engine has a run to do, to whose end it replies."""
+        """Whether a run was requested whose end the engine has not replied yet."""
         self._planned_before: BenchmarkPlanned | None = None
         """The run on the screen when the next one was requested."""
 
-    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered: to start a run, or to change the running one, live
-        only.
+    def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return whether an action is offered: a start before a run, a change during it; not in
+        a replay.
         """
         if self._screen.state.replay is not None:
             return False
@@ -104,12 +111,16 @@ class Steering(ScreenPart):
             case "pick":
                 return True
             case "again":
-                return self._last is not None and not self.runs and not self.is_starting
+                return (
+                    self._last is not None
+                    and not self.is_benchmark_running
+                    and not self.is_starting
+                )
             case _:
-                return self.runs
+                return self.is_benchmark_running
 
     @property
-    def runs(self) -> bool:
+    def is_benchmark_running(self) -> bool:
         """Return whether a benchmark is running."""
         return self._view.is_running
 
@@ -119,7 +130,7 @@ class Steering(ScreenPart):
         return self._is_requested and self._view.planned is self._planned_before
 
     def start(self, scenario: str, overrides: dict[str, str] | None = None) -> None:
-        """Run a scenario: its name, or the text of a file."""
+        """Run a scenario, given by its name or its TOML text."""
         self._last = StartBenchmark(0, scenario, overrides or {})
         run_task(self._screen, self._run, self._last)
 
@@ -137,12 +148,12 @@ class Steering(ScreenPart):
         self._screen.refresh_state()
 
     def action_pick(self) -> None:
-        """Open the form, which also has the ready scenarios."""
+        """Open the form of a benchmark."""
         self._screen.app.post_message(Open("scenarios", ""))
 
     def action_stop(self) -> None:
-        """Stop the run now; its result is marked partial."""
-        self._steer(StopBenchmark(0))
+        """Stop the run; its result is marked partial."""
+        self._request_change(StopBenchmark(0))
 
     def action_again(self) -> None:
         """Run the last scenario again."""
@@ -150,27 +161,25 @@ class Steering(ScreenPart):
             self.start(self._last.scenario, dict(self._last.overrides))
 
     def action_rate(self, direction: int) -> None:
-        """Increase the rate of the senders by a quarter, or decrease it by a fifth."""
+        """Increase the senders' rate by a quarter (1), or decrease it by a fifth (-1)."""
         factor = FASTER if direction > 0 else SLOWER
-        self._steer(ChangeRate(0, factor_ratio=factor))
+        self._request_change(ChangeRate(0, factor_ratio=factor))
 
     def action_add(self) -> None:
-        """Start a worker of the role that receives, else of the first role."""
-        self._steer(AddWorker(0, _steered(self._screen.state)))
+        """Start another worker of the controlled role."""
+        self._request_change(AddWorker(0, _controlled_role(self._screen.state)))
 
     def action_kill(self) -> None:
-        """Kill the last worker of the role that receives, else of the first role, as in a
-        crash.
-        """
-        self._steer(KillWorker(0, _steered(self._screen.state)))
+        """Kill the last worker of the controlled role, like a crash."""
+        self._request_change(KillWorker(0, _controlled_role(self._screen.state)))
 
     def action_freeze(self) -> None:
-        """Pause or resume the last worker of the role that receives."""
-        self._steer(HoldWorkers(0, _steered(self._screen.state)))
+        """Pause or resume the last worker of the controlled role."""
+        self._request_change(HoldWorkers(0, _controlled_role(self._screen.state)))
 
     def action_hold(self) -> None:
-        """Pause or resume every worker; overdue messages are sent after the pause."""
-        self._steer(HoldWorkers(0))
+        """Pause or resume all workers; overdue messages are sent after the pause."""
+        self._request_change(HoldWorkers(0))
 
     def action_payload(self) -> None:
         """Prompt for the new payload of the senders."""
@@ -182,13 +191,13 @@ class Steering(ScreenPart):
 
         def change(text: str | None) -> None:
             if text is not None:
-                self._steer(ChangePayload(0, text))
+                self._request_change(ChangePayload(0, text))
 
         prompt = Prompt(
-            f"New payload: {HOW}",
-            payload_text(payload),
-            refusal=lambda text: _payload_understood(text, payload)[1],
-            meaning=lambda text: _payload_understood(text, payload)[0],
+            f"New payload: {PAYLOAD_HELP}",
+            format_payload(payload),
+            refusal=lambda text: _check_payload(text, payload)[1],
+            meaning=lambda text: _check_payload(text, payload)[0],
         )
         self._screen.app.push_screen(prompt, change)
 
@@ -196,12 +205,11 @@ class Steering(ScreenPart):
     def _view(self) -> BenchmarkView:
         return self._screen.state.benchmark or BenchmarkView()
 
-    def _steer(
+    def _request_change(
         self,
         command: StopBenchmark | ChangeRate | ChangePayload | AddWorker | KillWorker | HoldWorkers,
     ) -> None:
-        """Request a change of the run."""
-        # What is done stands in the log; what cannot be done would be seen nowhere.
+        """Request a change of the run; only a failure is notified, as the log has the rest."""
         run_task(self._screen.app, self._send, command)
 
     async def _send(self, command: Command) -> None:
@@ -211,37 +219,37 @@ class Steering(ScreenPart):
             app.notify(safe_copy(reply.text), severity="warning")
 
 
-def _payload_understood(text: str, now: Payload) -> tuple[str, str]:
-    """Return the meaning of a typed payload, and why it is not valid."""
+def _check_payload(text: str, now: Payload) -> tuple[str, str]:
+    """Return the meaning and the error of a typed payload; one of them is empty."""
     try:
-        new = payload_of(text, now)
+        new = parse_payload(text, now)
     except ValueError as error:
         return "", str(error)
-    return f"file {new.file}" if new.kind == "file" else payload_words(new), ""
+    return f"file {new.file}" if new.kind == "file" else describe_payload(new), ""
 
 
-def _pick_hint(screen: LiveScreen) -> str:
-    """Return the end of a sentence: which key opens the form; in a replay the recorded text.
+def _form_hint(screen: LiveScreen) -> str:
+    """Return the end of a sentence with the key that opens the form.
 
-    So a replay shows the words that were on the screen.
+    In a replay, where the key is not offered, it is the default key.
     """
-    return f": {key_of(screen, 'bench.pick') or _PICK.key_display} opens the form of one"
+    return f": {key_of(screen, 'bench.pick') or _OPEN_FORM.key_display} opens the form of one"
 
 
-def _steered(state: State) -> str:
-    """Return the role whose workers the keys add and kill; empty before any run."""
+def _controlled_role(state: State) -> str:
+    """Return the name of the role whose workers the keys change; empty before any run."""
     plan_record = state.benchmark.planned if state.benchmark else None
-    return (steered_role(plan_record.plan) or "") if plan_record else ""
+    return (controlled_role(plan_record.plan) or "") if plan_record else ""
 
 
 class RunSummary(Static):
-    """The sentence at the end of a run, and its table below."""
+    """The summary of a finished run: a sentence, and a table below it."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
-        self._shown: tuple[BenchmarkSummed | None, str, bool, int] = (None, "", False, 0)
-        self.rows_count = 0
-        """How many rows its text takes."""
+        self._inputs: tuple[BenchmarkSummed | None, str, bool, int] = (None, "", False, 0)
+        self.row_count = 0
+        """Number of rows of the text."""
 
     def show(
         self,
@@ -250,23 +258,23 @@ class RunSummary(Static):
         *,
         with_uncorrected: bool = False,
     ) -> None:
-        """Show the result of the run, or `placeholder` without one."""
+        """Show the summary of the run, or `placeholder` without one."""
         inputs = (summary, placeholder, with_uncorrected, self.content_size.width)
-        if inputs != self._shown:
-            self._shown = inputs
-            content = _drawn(*inputs)
-            self.rows_count = content.plain.count("\n") + 1
+        if inputs != self._inputs:
+            self._inputs = inputs
+            content = _draw_summary(*inputs)
+            self.row_count = content.plain.count("\n") + 1
             self.update(content)
 
     def on_resize(self) -> None:
-        """Wrap for the new width, which changes as soon as the run is over."""
-        summary, placeholder, with_uncorrected, _ = self._shown
+        """Wrap the text for the new width, which changes at the end of a run."""
+        summary, placeholder, with_uncorrected, _ = self._inputs
         self.show(summary, placeholder, with_uncorrected=with_uncorrected)
-        # A text that changes while sizes are told keeps the height it had before.
+        # A text that changes during a resize keeps its previous height.
         self.call_after_refresh(self.refresh, layout=True)
 
 
-def _drawn(
+def _draw_summary(
     summary: BenchmarkSummed | None, placeholder: str, with_uncorrected: bool, width: int
 ) -> Content:
     if summary is None:
@@ -276,28 +284,28 @@ def _drawn(
         table_text = "\n".join(
             text_line for text_line in table_text.splitlines() if ".uncorrected" not in text_line
         )
-    body = safe_lines("\n" + hanging(table_text, width) if table_text and width else "")
+    body = safe_lines("\n" + wrap_summary(table_text, width) if table_text and width else "")
     return Content.assemble(safe(sentence, "error" if summary.failed else ""), body)
 
 
 TEXTS_EVERY_S = 0.5
-_MOST_FIGURES = 5
-_LEAST_BELOW = 3
-"""Minimum lines of the texts below the workers of a narrow screen, else they start below
-its edge.
+_MAX_FIGURES = 5
+_MIN_LINES_BELOW = 3
+"""Minimum visible lines of the texts below the workers on a narrow screen; with fewer, the texts
+start below the edge of the screen.
 """
-_LEAST_ROWS = 5
-"""Minimum rows of the latency distribution, also where it must be scrolled."""
+_MIN_ROWS = 5
+"""Minimum rows of the latency distribution, even if those do not fit without scrolling."""
 
 
 class FittedText(SectionText):
-    """A text that the screen renders for its width."""
+    """A text that the screen renders again for every new width."""
 
     class Fitted(Message):
         """The width of the text has changed."""
 
     def on_resize(self) -> None:
-        """Wrap the text, and post that it must be rendered again."""
+        """Wrap the text, and post `Fitted`, so that the screen renders it again."""
         super().on_resize()
         self.post_message(self.Fitted())
 
@@ -317,12 +325,12 @@ class FigureRow(Horizontal):
     """
 
     def compose(self) -> ComposeResult:
-        """Yield as many frames as there are figures at most."""
-        for _ in range(_MOST_FIGURES):
+        """Yield the maximum number of frames."""
+        for _ in range(_MAX_FIGURES):
             yield Static(markup=False)
 
     def show(self, figures: Sequence[Figure], *, is_large: bool) -> None:
-        """Show figures, from the left; large ones have three lines."""
+        """Show figures from the left; with `is_large`, digits are three lines high."""
         self.set_class(bool(figures), "-shown")
         self.set_class(is_large, "-large")
         colors = series_colors(dark=self.app.current_theme.dark)
@@ -330,47 +338,51 @@ class FigureRow(Horizontal):
             frame.display = index < len(figures)
             if index < len(figures):
                 figure = figures[index]
-                look = figure.look if figure.color_index is None else colors[figure.color_index]
+                style_name = (
+                    figure.style_name if figure.color_index is None else colors[figure.color_index]
+                )
                 frame.border_title = figure.title
                 frame.border_subtitle = figure.before
                 if is_large:
-                    # Beside the number what its frame says, where there is none.
+                    # A narrow screen has no frames with titles: these are beside the number.
                     side_texts = ("", "", figure.unit)
                     if self.screen.has_class("-narrow"):
                         side_texts = (figure.title, figure.before.partition(" ")[0], figure.unit)
-                    rows = zip(large(figure.value), side_texts, strict=True)
+                    rows = zip(draw_large(figure.value), side_texts, strict=True)
                     lines = [
-                        Content.assemble(safe_lines(digits, look), " ", safe(side_text, "dim"))
+                        Content.assemble(
+                            safe_lines(digits, style_name), " ", safe(side_text, "dim")
+                        )
                         for digits, side_text in rows
                     ]
                     frame.update(Content("\n").join(lines))
                 else:
-                    value = safe(figure.text, figure.look)
-                    frame.update(Content.assemble(value, "  ", safe(figure.spark, look)))
+                    value = safe(figure.text, figure.style_name)
+                    frame.update(Content.assemble(value, "  ", safe(figure.spark, style_name)))
 
 
-def _framed(title: str, text: Widget, *, id: str) -> VerticalScroll:
-    """Return a text in a frame with a title."""
+def _create_frame(title: str, text: Widget, *, id: str) -> VerticalScroll:
+    """Return a scrollable frame with a title around a text."""
     frame = VerticalScroll(text, id=id)
     frame.border_title = title
     return frame
 
 
-def _bars(screen: LiveScreen) -> tuple[str, ...]:
-    """Return the colours of the distribution: up to p50, up to p99, above."""
+def _bar_colors(screen: LiveScreen) -> tuple[str, ...]:
+    """Return the colours of latencies up to p50, up to p99, and above."""
     variables = screen.app.theme_variables
     colors = series_colors(dark=screen.app.current_theme.dark)
     return (colors[LATENCY_COLOR], variables["text-warning"], variables["text-error"])
 
 
 class BenchmarkScreen(LiveScreen):
-    """Charts above; workers, latencies and messages below them, at the bottom the log.
+    """Shows charts, below them workers, latencies and messages, and the log.
 
-    After a run, its result replaces the workers.
+    After a run, its summary replaces the workers.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *Steering.BINDINGS,
+        *BenchmarkControls.BINDINGS,
         LOG_KEY,
         Binding("u", "uncorrected", "Uncorrected", show=False, id="bench.uncorrected"),
     ]
@@ -385,36 +397,37 @@ class BenchmarkScreen(LiveScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.steering = Steering(self)
-        self.reading = ChartReading(self, self._show_charts)
+        self.steering = BenchmarkControls(self)
+        self.reading = ChartControls(self, self._show_charts)
         self._texts_at_s = 0.0
         self._log: tuple[BenchmarkLog, ...] = ()
-        self._later: Timer | None = None
+        self._pending_refresh: Timer | None = None
         self._with_uncorrected = False
-        self._offered_running = False
-        """Whether the keys that change a run were offered."""
+        self._was_running = False
+        """Whether a benchmark was running when the keys were last drawn."""
 
     def second_line(self) -> list[Cell] | None:
-        """Return the figures of the run where there is no space for their frames."""
+        """Return the figures of a run on a narrow screen, which has no space for their frames."""
         view = self.state.benchmark or BenchmarkView()
         figures = main_figures(view)
         if not figures or not self.has_class("-narrow") or view.finished is not None:
             return None
         return [
             Cell(
-                " ".join(filter(None, (figure.title, figure.spark[-4:], figure.text))), figure.look
+                " ".join(filter(None, (figure.title, figure.spark[-4:], figure.text))),
+                figure.style_name,
             )
             for figure in figures
         ]
 
     def action_uncorrected(self) -> None:
-        """Show also latencies from the time of sending, not from the due time."""
+        """Show or hide latencies from the time of sending, beside those from the due time."""
         self._with_uncorrected = not self._with_uncorrected
         self._texts_at_s = 0.0
         self.refresh_state()
 
     def body(self) -> Iterable[Widget]:
-        """Yield caption, charts, workers or summary, latencies, messages and log."""
+        """Yield caption, figures, charts, summary, workers, latencies, messages and log."""
         yield Static(id="caption", markup=False)
         yield FigureRow()
         with Vertical(id="bench"):
@@ -422,11 +435,13 @@ class BenchmarkScreen(LiveScreen):
                 for name in ("throughput", "latency", "cumulative"):
                     yield Chart(id=name)
             with VerticalScroll(id="bench-below", can_focus=False):
-                yield _framed("Result", RunSummary(id="summary"), id="bench-summary")
+                yield _create_frame("Result", RunSummary(id="summary"), id="bench-summary")
                 yield VerticalScroll(FittedText(id="workers"), id="bench-workers")
-                yield _framed("Latency", FittedText(id="figures"), id="bench-figures")
-                yield _framed("Messages", SectionText(id="flow", value_cells=10), id="bench-flow")
-            yield _framed("Log", SectionText(id="log"), id="bench-log")
+                yield _create_frame("Latency", FittedText(id="figures"), id="bench-figures")
+                yield _create_frame(
+                    "Messages", SectionText(id="flow", value_cells=10), id="bench-flow"
+                )
+            yield _create_frame("Log", SectionText(id="log"), id="bench-log")
 
     def refresh_state(self) -> None:
         """Show the newer state of the benchmark, at most every half second."""
@@ -436,35 +451,35 @@ class BenchmarkScreen(LiveScreen):
         if any(self.has_class(name) != is_on for name, is_on in phases.items()):
             for name, is_on in phases.items():
                 self.set_class(is_on, name)
-        if self.steering.runs is not self._offered_running:
-            self._offered_running = self.steering.runs
+        if self.steering.is_benchmark_running is not self._was_running:
+            self._was_running = self.steering.is_benchmark_running
             self.refresh_bindings()
-        # In a replay a moment may stay: nothing newer comes that would show the rest of it.
+        # A replay may stay at a moment: then no newer state would show the texts.
         is_fixed = not view.is_running or self.state.replay is not None
         if is_fixed or view.log is not self._log or now_s - self._texts_at_s >= TEXTS_EVERY_S:
             self._texts_at_s, self._log = now_s, view.log
             self._show_texts(view)
             self._show_charts()
-        elif self._later is None:
-            # The last report of all shall be seen too.
-            self._later = self.set_timer(TEXTS_EVERY_S, self._catch_up)
+        elif self._pending_refresh is None:
+            # Otherwise the last report would not be shown.
+            self._pending_refresh = self.set_timer(TEXTS_EVERY_S, self._run_pending_refresh)
 
-    def _catch_up(self) -> None:
-        self._later = None
+    def _run_pending_refresh(self) -> None:
+        self._pending_refresh = None
         self.refresh_state()
 
     def _show_charts(self) -> None:
-        """Show the charts, empty ones too: a replay may seek to before a run."""
+        """Show the charts, also empty ones: a replay may seek to a moment before the run."""
         view = self.state.benchmark or BenchmarkView()
         shown = (throughput_chart(view), latency_chart(view), cumulative_chart(view))
         charts = list(self.query(Chart))
         for chart, data in zip(charts, shown, strict=True):
-            # The others have its room: of a run of a second there is no latency over time.
+            # Without data, as the latency of a run of a second, the other charts get the space.
             chart.set_class(data is None and shown[0] is not None, "-nothing")
         self.reading.show(charts, shown)
 
     def _show_texts(self, view: BenchmarkView) -> None:
-        """Show all texts."""
+        """Show caption, figures, summary, workers, latencies, messages and log."""
         starts = self.steering.is_starting
         title = "starting the benchmark" if starts else text.title_text(view, self.size.width)
         caption = safe(title)
@@ -473,7 +488,7 @@ class BenchmarkScreen(LiveScreen):
             caption = caption.stylize(style_of("primary"), *full.span())
         self.caption.update(caption, layout=False)
         self.big.show(main_figures(view), is_large=view.finished is not None)
-        no_run_text = f"no benchmark has run{_pick_hint(self)}, with built-in scenarios"
+        no_run_text = f"no benchmark has run{_form_hint(self)}, with built-in scenarios"
         no_run_text = no_run_text if view.planned is None and not starts else ""
         self.summary.show(view.summed, no_run_text, with_uncorrected=self._with_uncorrected)
         if view.planned is None:
@@ -481,17 +496,17 @@ class BenchmarkScreen(LiveScreen):
                 texts.show([])
             return
         target_id = "#bench-below" if self.has_class("-narrow") else "#bench-workers"
-        room = self.query_one(target_id).size.height
+        available_rows = self.query_one(target_id).size.height
         width = self.workers_text.content_size.width
         colors = series_colors(dark=self.app.current_theme.dark)
-        workers = worker_sections(view, width, room, colors)
+        workers = worker_sections(view, width, available_rows, colors)
         self.workers_text.show(workers)
-        # A title alone at the lower edge says nothing: what follows begins below it.
-        free_rows = room - sum(len(section.lines) for section in workers)
-        gap = free_rows if self.has_class("-narrow") and 0 < free_rows < _LEAST_BELOW else 0
+        # Only a title would be visible at the lower edge: then the text starts below the edge.
+        free_rows = available_rows - sum(len(section.lines) for section in workers)
+        gap = free_rows if self.has_class("-narrow") and 0 < free_rows < _MIN_LINES_BELOW else 0
         self.figures.styles.margin = (gap, 0, 0, 0)
         flow = text.flow_section(view)
-        # The summary has the latencies, in more figures.
+        # After a run, the summary has the latencies in more detail.
         figures = (
             []
             if view.finished
@@ -503,18 +518,22 @@ class BenchmarkScreen(LiveScreen):
                 )
             ]
         )
-        # Where there is no column of their own for them.
+        # A narrow screen has no own column for the messages.
         figures += [flow] if self.has_class("-narrow") else []
         figures_rows = sum(len(section.lines) + 2 for section in figures)
         target_id = "#bench-below" if self.has_class("-narrow") else "#bench-figures"
-        room = self.query_one(target_id).size.height - figures_rows - 1
+        available_rows = self.query_one(target_id).size.height - figures_rows - 1
         width = self.figures.content_size.width
-        figures.append(text.distribution_section(view, width, max(_LEAST_ROWS, room), _bars(self)))
+        figures.append(
+            text.distribution_section(
+                view, width, max(_MIN_ROWS, available_rows), _bar_colors(self)
+            )
+        )
         log = text.log_section(view)
-        # Beside the summary there is more room for the log than below it.
+        # Beside the summary there is more space for the log than below it.
         figures += [log] if view.finished and not self.has_class("-narrow") else []
         self.figures.show([section for section in figures if section.lines])
-        # Their frames have their titles.
+        # Their titles are in the frames.
         self.flow.show([replace(flow, title="")])
         self.log_text.show([replace(log, title="")])
         self._share_rows(sum(len(section.lines) + 2 for section in figures))
@@ -523,12 +542,12 @@ class BenchmarkScreen(LiveScreen):
         """Give the charts of a finished run the rows that its summary does not need."""
         below = self.query_one("#bench-below").styles
         if self.has_class("-finished") and self.has_class("-wide"):
-            below.height = max(self.summary.rows_count, figures_rows) + 1
+            below.height = max(self.summary.row_count, figures_rows) + 1
         else:
             below.clear_rule("height")
 
     @on(FittedText.Fitted)
-    def _fit(self) -> None:
+    def _render_again(self) -> None:
         """Render the texts for their new width at once."""
         self._texts_at_s = 0.0
         self.refresh_state()

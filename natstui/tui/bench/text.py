@@ -1,4 +1,4 @@
-"""A benchmark as text: workers, throughput, latencies, progress, message counts, log."""
+"""Texts of a benchmark: title, progress, latencies, message counts and log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from natstui.clean import clean_line
 from natstui.model.bench.counts import (
     LATENCY_FIELDS,
-    LATENCY_WORDS,
+    LATENCY_MEANINGS,
     main_latency,
     total_counts,
 )
@@ -22,20 +22,20 @@ from natstui.tui.kit.sections import Section, line
 from natstui.tui.kit.sparkline import bar
 from natstui.units import UNKNOWN, count_text, duration_text, local_text
 
-_NARROW = 100
+_NARROW_CELLS = 100
 _SUMMARY_LABEL = 13
-"""Column at which values of a summary begin."""
+"""Column at which the values of a summary begin."""
 
 
 def title_text(view: BenchmarkView, width: int = 120) -> str:
-    """Return title, phase, progress and remaining time, with a shorter bar in a small width."""
+    """Return title, phase, progress, remaining time and verdict; a small width has a short bar."""
     if view.planned is None:
         return "no benchmark has run"
     progress = view.progress
     parts = [clean_line(view.planned.plan.title), view.phase]
     if progress is not None and view.is_running:
         if progress.done_ratio is not None:
-            cells = 20 if width >= _NARROW else 8
+            cells = 20 if width >= _NARROW_CELLS else 8
             parts.append(f"{bar(progress.done_ratio, cells)} {progress.done_ratio:.0%}")
         parts.append(duration_text(progress.elapsed_s))
         if progress.left_s is not None:
@@ -48,8 +48,8 @@ def title_text(view: BenchmarkView, width: int = 120) -> str:
     return "  ·  ".join(parts)
 
 
-def hanging(text: str, width: int) -> str:
-    """Return a summary with lines too long for `width` cells continued below their value."""
+def wrap_summary(text: str, width: int) -> str:
+    """Return a summary wrapped to `width` cells; lines continue below their value."""
     indent = " " * min(_SUMMARY_LABEL, width // 3)
     lines = []
     for text_line in text.splitlines():
@@ -57,13 +57,14 @@ def hanging(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def steered_role(plan: BenchmarkPlan) -> str | None:
-    """Return the role that add and kill act on: the first that receives, else the first."""
+def controlled_role(plan: BenchmarkPlan) -> str | None:
+    """Return the name of the role that keys control: the first that receives, else the first."""
     receiving = [role.name for role in plan.roles if role.traits.receives]
     return next(iter(receiving or [role.name for role in plan.roles]), None)
 
 
-LOG_SHOWN = 200
+MAX_LOG_ENTRIES = 200
+"""Maximum number of shown log entries; the newest are shown."""
 
 _PERCENTS = tuple(PERCENTILES[name] for name in SHOWN_PERCENTILES)
 _FIGURE_WIDTH = 5
@@ -72,10 +73,10 @@ _FIGURE_WIDTH = 5
 def latency_section(
     view: BenchmarkView, *, with_uncorrected: bool = False, is_framed: bool = False
 ) -> Section:
-    """Return a table of the percentiles of every measured latency, from the due time.
+    """Return a table with the percentiles of every measured latency, from the due time.
 
-    `with_uncorrected` adds those from the time of sending, which lack earlier waiting, and
-    explanations. `is_framed`: it is below a frame's title, Latency.
+    `with_uncorrected` adds latencies from the time of sending, without earlier waiting, and
+    explanations. With `is_framed`, the title lacks the word of the frame, Latency.
     """
     lines, latencies = [], view.latencies
     for name in LATENCY_FIELDS:
@@ -85,28 +86,30 @@ def latency_section(
         if histogram.total_count:
             values = [histogram.percentile_ns(percent) for percent in _PERCENTS]
             texts = [ms_text(value) for value in (*values, histogram.max_ns)]
-            look = "dim" if name.endswith("_uncorrected") else ""
-            lines.append(line(name.replace("_uncorrected", " unc."), _columns(texts), look))
+            style_name = "dim" if name.endswith("_uncorrected") else ""
+            lines.append(
+                line(name.replace("_uncorrected", " unc."), _align_columns(texts), style_name)
+            )
     if not lines:
         return Section("LATENCY", (line("", "nothing measured yet", "dim"),))
     lines.sort(key=lambda latency_line: latency_line.label)
-    head = line("ms", _columns([*(f"p{percent:g}" for percent in _PERCENTS), "max"]), "dim")
+    head = line("ms", _align_columns([*(f"p{percent:g}" for percent in _PERCENTS), "max"]), "dim")
     explanations = [
-        line(latency_line.label, LATENCY_WORDS[latency_line.label], "dim")
+        line(latency_line.label, LATENCY_MEANINGS[latency_line.label], "dim")
         for latency_line in lines
-        if with_uncorrected and latency_line.label in LATENCY_WORDS
+        if with_uncorrected and latency_line.label in LATENCY_MEANINGS
     ]
     title = ("" if is_framed else "LATENCY ") + "FROM DUE TIME"
     title += "; unc.: from sending" if with_uncorrected else ""
     return Section(title, (head, *lines, *explanations))
 
 
-def _columns(texts: Sequence[str]) -> str:
+def _align_columns(texts: Sequence[str]) -> str:
     return " ".join(text.rjust(_FIGURE_WIDTH) for text in texts)
 
 
 def ms_text(latency_ns: int | None) -> str:
-    """Return milliseconds in at most five cells, never as a power of ten."""
+    """Return nanoseconds as milliseconds in at most five cells, from 100,000 ms on as seconds."""
     if latency_ns is None:
         return UNKNOWN
     ms = latency_ns / 1e6
@@ -116,12 +119,12 @@ def ms_text(latency_ns: int | None) -> str:
 
 
 def distribution_section(
-    view: BenchmarkView, width: int, most_rows: int = 64, colors: Sequence[str] = ()
+    view: BenchmarkView, width: int, max_rows: int = 64, colors: Sequence[str] = ()
 ) -> Section:
-    """Return the number of messages by latency, in equal steps, with percentiles marked.
+    """Return the number of messages by latency in equal steps, with marks at the percentiles.
 
-    The first row includes the fastest messages, the last row all above p99. Bars are as long as
-    their counts; beyond p50 and p99 they have the second and third of `colors`.
+    The first row includes all faster messages, the last row all above p99. Bars above p50 and p99
+    have the second and third of `colors`.
     """
     main = main_latency(view.latencies)
     if main is None:
@@ -130,8 +133,8 @@ def distribution_section(
     low_ns, p50_ns, p99_ns = (
         histogram.percentile_ns(percentile) or 0 for percentile in (1.0, 50.0, 99.0)
     )
-    span_ns = (p99_ns - low_ns + 1) / (min(most_rows, _MOST_ROWS) - 2)
-    # A bucket is known to 0.4 %: shorter steps would tell of nothing.
+    span_ns = (p99_ns - low_ns + 1) / (min(max_rows, _MAX_ROWS) - 2)
+    # The buckets of the histogram have a precision of 0.4 %: shorter steps are useless.
     step_ns = _round_step_ns(max(span_ns, p99_ns / 100))
     first, last = low_ns // step_ns, p99_ns // step_ns + 1
 
@@ -146,51 +149,53 @@ def distribution_section(
         at_ns = histogram.percentile_ns(PERCENTILES[mark])
         if at_ns is not None:
             marks.setdefault(row_of(at_ns), []).append(f"p{PERCENTILES[mark]:g}")
-    max_count, room = max(counts.values()), max(4, width - _BESIDE_BAR)
+    max_count, bar_cells = max(counts.values()), max(4, width - _CELLS_BESIDES_BAR)
     lines = []
     for row, count in counts.items():
         if row == last and not count:
             continue
         edge = _ms_in_steps(min(row + 1, last) * step_ns, step_ns)
-        bar_text = f"{bar(count / max_count, room, empty=' ')} {count_text(count):>5}"
+        bar_text = f"{bar(count / max_count, bar_cells, empty=' ')} {count_text(count):>5}"
         color = sum(row_of(end_ns) < row for end_ns in (p50_ns, p99_ns))
-        parts = ((0, room, colors[color]),) if color < len(colors) else ()
+        parts = ((0, bar_cells, colors[color]),) if color < len(colors) else ()
         label = f"≥ {edge}" if row == last else f"< {edge}"
-        row_line = line(label, f"{bar_text}  {_together(marks.get(row, []))}")
+        row_line = line(label, f"{bar_text}  {_marks_text(marks.get(row, []))}")
         lines.append(
             replace(row_line, parts=(*parts, (len(bar_text), len(row_line.text), "strong")))
         )
     return Section(f"DISTRIBUTION {name}, ms", tuple(lines))
 
 
-_MOST_ROWS = 12
+_MAX_ROWS = 12
 
 
-def _round_step_ns(least_ns: float) -> int:
-    """Return the next round number of nanoseconds."""
-    power: int = 10 ** max(0, math.floor(math.log10(max(1.0, least_ns))) - 1)
-    return next(step * power for step in _ROUND if step * power >= least_ns)
+def _round_step_ns(min_ns: float) -> int:
+    """Return the next round number of nanoseconds at or above `min_ns`."""
+    power: int = 10 ** max(0, math.floor(math.log10(max(1.0, min_ns))) - 1)
+    return next(step * power for step in _ROUND if step * power >= min_ns)
 
 
 _ROUND = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100)
 
 
 def _ms_in_steps(latency_ns: int, step_ns: int) -> str:
-    """Return milliseconds with as many decimals as distinguish the steps."""
+    """Return nanoseconds as milliseconds with enough decimals to distinguish the steps."""
     return f"{latency_ns / 1e6:.{max(0, 7 - len(str(step_ns)))}f}"
 
 
-def _together(marks: Sequence[str]) -> str:
-    """Return the percentiles in one row, at most two."""
-    return " ".join(f"◂ {mark}" if index == 0 else mark for index, mark in enumerate(_few(marks)))
+def _marks_text(marks: Sequence[str]) -> str:
+    """Return the text for the percentiles marked in a row."""
+    return " ".join(
+        f"◂ {mark}" if index == 0 else mark for index, mark in enumerate(_limit_marks(marks))
+    )
 
 
-def _few(marks: Sequence[str]) -> list[str]:
+def _limit_marks(marks: Sequence[str]) -> list[str]:
     return list(marks) if len(marks) <= 2 else [f"{marks[0]}…{marks[-1]}"]
 
 
-_BESIDE_BAR = 30
-"""Cells of a row of the distribution beside its bar: limit, count and two percentiles."""
+_CELLS_BESIDES_BAR = 30
+"""Width of a row of the distribution without its bar: limit, count and two percentiles."""
 
 
 _NOT_STORED = (
@@ -199,13 +204,13 @@ _NOT_STORED = (
     ("unanswered", "unanswered_msgs"),
     ("sent again", "retried_msgs"),
 )
-"""Other outcomes of sent messages; `repeats` are those the stream already had."""
+"""Label and count of other outcomes of sent messages; `repeats` are duplicates for the stream."""
 
 
 def flow_section(view: BenchmarkView) -> Section:
-    """Return the totals so far and the messages on the server; after the run, the result."""
+    """Return the message totals of the run, and the messages on the server."""
     counts = total_counts(view.totals.values())
-    sent_msgs, received_msgs = _sum(view, "sent_msgs"), _sum(view, "received_msgs")
+    sent_msgs, received_msgs = _sum_counts(view, "sent_msgs"), _sum_counts(view, "received_msgs")
     responses = counts.received_msgs - received_msgs
     stores = view.planned is None or view.planned.plan.stream is not None
     lines = [
@@ -225,18 +230,18 @@ def flow_section(view: BenchmarkView) -> Section:
         lines.append(
             line("redelivered", f"{redelivered_msgs:,}", "warn" if redelivered_msgs else "")
         )
-    server_counts = _held_msgs(view, stores=stores).items()
+    server_counts = _server_msgs(view, stores=stores).items()
     lines += [line(label, f"{n:,}") for label, n in server_counts if n is not None]
     return Section("MESSAGES", tuple(lines))
 
 
-def _sum(view: BenchmarkView, name: str) -> int:
+def _sum_counts(view: BenchmarkView, name: str) -> int:
     return sum(getattr(view.totals[key], name) for key in summed_workers(view, name))
 
 
-def _held_msgs(view: BenchmarkView, *, stores: bool) -> dict[str, int | None]:
-    """Return the messages on the server: after the run those of its result, as polls end before
-    it.
+def _server_msgs(view: BenchmarkView, *, stores: bool) -> dict[str, int | None]:
+    """Return label → number of messages on the server: from the newest poll, after the run from
+    its result.
     """
     if view.finished is not None:
         accounting = view.finished.result.accounting
@@ -256,6 +261,6 @@ def log_section(view: BenchmarkView) -> Section:
     """Return the log, newest first."""
     lines = [
         line(local_text(entry.at_us), (f"{entry.worker}: " if entry.worker else "") + entry.text)
-        for entry in reversed(view.log[-LOG_SHOWN:])
+        for entry in reversed(view.log[-MAX_LOG_ENTRIES:])
     ]
     return Section("LOG", tuple(lines) or (line("", "nothing yet", "dim"),))

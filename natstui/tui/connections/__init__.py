@@ -1,1 +1,1 @@
-"""The connections screen: open connections with their servers, and closed ones."""
+"""Screens of connections: the open and closed ones of the account, and clients of a consumer."""

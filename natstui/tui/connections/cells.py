@@ -1,4 +1,4 @@
-"""The table of connections."""
+"""The view and columns of the table of connections."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from natstui.model.clients.connection import ClientConnection
 from natstui.model.columns.connections import CONNECTION_COLUMNS as COLUMNS
 from natstui.model.columns.connections import ConnectionRow
 from natstui.model.traffic import Traffic
-from natstui.tui.frame.columns import ColumnSpec, Listed, column_spec
+from natstui.tui.frame.columns import ColumnSpec, ItemsView, column_spec
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN
 
 
-class ConnectionView(Listed[ClientConnection]):
-    """Connections, by row."""
+class ConnectionView(ItemsView[ClientConnection]):
+    """A view of connections."""
 
     def __init__(
         self, connections: Sequence[ClientConnection], rates: Mapping[tuple[str, int], Traffic]
@@ -30,13 +30,13 @@ class ConnectionView(Listed[ClientConnection]):
         self._rates = rates
 
     def at(self, row: int) -> ConnectionRow:
-        """Return a connection with its rates."""
-        connection = self.things[row]
+        """Return the connection of a row with its rates."""
+        connection = self.items[row]
         return ConnectionRow(connection, self._rates.get(connection.key))
 
     def has_problem(self, row: int) -> bool:
-        """Return whether the client reads too slowly."""
-        return self.things[row].was_slow is not None
+        """Return whether the client of a row was a slow consumer."""
+        return self.items[row].slow_text is not None
 
 
 def _texts(connection: ClientConnection) -> tuple[str | None, ...]:
@@ -50,9 +50,9 @@ def _texts(connection: ClientConnection) -> tuple[str | None, ...]:
     )
 
 
-def words(text: str | None, look: str = "") -> Cell:
-    """Return a text of a client as a cell; None means unknown."""
-    return Cell(UNKNOWN, "dim") if text is None else Cell(clean_line(text), look)
+def client_text_cell(text: str | None, style_name: str = "") -> Cell:
+    """Return the cell with a text that a client sent; unknown for None."""
+    return Cell(UNKNOWN, "dim") if text is None else Cell(clean_line(text), style_name)
 
 
 _COLUMNS = {column.key: column for column in COLUMNS}

@@ -1,4 +1,4 @@
-"""A connection with all its details, until it is closed, and why it was closed."""
+"""The screen of a connection: identity, traffic, consumers and subscriptions."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from natstui.model.clients.connection import (
     Connections,
     traffic_between,
 )
-from natstui.model.clients.holding import PushDelivery, push_consumers_of
-from natstui.model.clients.words import kick_question
+from natstui.model.clients.recipients import PushDelivery, push_consumers_of
+from natstui.model.clients.text import kick_prompt
 from natstui.model.live.history import WINDOWS_S
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import KickConnection, ReadConnection
 from natstui.model.traffic import Traffic
-from natstui.tui.frame.action_keys import KICK, allowed
+from natstui.tui.frame.action_keys import KICK, is_allowed
 from natstui.tui.frame.detail.screen import ChartedScreen
-from natstui.tui.frame.live import LiveScreen, Renewing, ScreenPart
+from natstui.tui.frame.live import LiveScreen, RepeatedRequest, ScreenPart
 from natstui.tui.frame.requests import SystemEngine, run_task
 from natstui.tui.kit.chart.frame import ChartData, Series
 from natstui.tui.kit.prompt import Prompt
@@ -41,11 +41,11 @@ from natstui.units import (
     rate_text,
 )
 
-_PULLS = (
+_PULLS_NOTE = (
     "servers do not list who pulls: natstui consumer clients STREAM NAME --for 30s reads the "
     "pulls of a consumer"
 )
-_PUBLISHES = (
+_PUBLISHES_NOTE = (
     "servers count messages, pulls and acks, but not by subject: natstui stream publishers "
     "STREAM shows who publishes"
 )
@@ -53,11 +53,11 @@ _PUBLISHES = (
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSample:
-    """The traffic of a connection at one moment, on the viewer's clock."""
+    """The traffic of a connection at a time of the viewer's clock."""
 
     at_s: float
     traffic: Traffic | None
-    """None at the first reading, and across a gap."""
+    """The rates since the last reading; None at the first reading and after a gap."""
     pending_bytes: int
 
 
@@ -66,20 +66,20 @@ def connection_sections(
 ) -> list[Section]:
     """Return the sections of a connection."""
     return [
-        _who(connection),
-        _does(connection, traffic),
-        _held(deliveries),
-        _publishes(),
-        _subscriptions(connection),
+        _identity_section(connection),
+        _traffic_section(connection, traffic),
+        _consumers_section(deliveries),
+        _publishes_section(),
+        _subscriptions_section(connection),
     ]
 
 
-def _who(connection: ClientConnection) -> Section:
+def _identity_section(connection: ClientConnection) -> Section:
     is_closed = connection.stopped_at_us is not None
     state = f"ended: {connection.reason or 'no reason told'}" if is_closed else "open"
-    look = "bad" if connection.was_slow == "cut off" else "dim" if is_closed else "ok"
+    style_name = "bad" if connection.slow_text == "cut off" else "dim" if is_closed else "ok"
     lines = [
-        line("state", state, look),
+        line("state", state, style_name),
         line("user", connection.user or UNKNOWN),
         line("address", connection.address),
         line(
@@ -98,7 +98,7 @@ def _who(connection: ClientConnection) -> Section:
     return Section("CONNECTION", tuple(lines))
 
 
-def _does(connection: ClientConnection, traffic: Traffic | None) -> Section:
+def _traffic_section(connection: ClientConnection, traffic: Traffic | None) -> Section:
     rtt = duration_text(None if connection.rtt_us is None else connection.rtt_us / 1e6)
     lines = [
         line("round trip", f"{rtt}, at the server's last PING"),
@@ -107,24 +107,27 @@ def _does(connection: ClientConnection, traffic: Traffic | None) -> Section:
             bytes_text(connection.pending_bytes),
             "warn" if connection.pending_bytes else "",
         ),
-        line("sent", _both(connection.in_msgs, connection.in_bytes)),
-        line("got", _both(connection.out_msgs, connection.out_bytes)),
+        line("sent", _counts_text(connection.in_msgs, connection.in_bytes)),
+        line("got", _counts_text(connection.out_msgs, connection.out_bytes)),
     ]
     if connection.stopped_at_us is None:
-        lines += [line("sends", _rates(traffic, is_sent=True)), line("gets", _rates(traffic))]
-    if connection.was_slow is not None:
+        lines += [
+            line("sends", _rates_text(traffic, is_sent=True)),
+            line("gets", _rates_text(traffic)),
+        ]
+    if connection.slow_text is not None:
         stalls_text = (
             f", {counted(connection.stalls_count, 'time')}" if connection.stalls_count else ""
         )
-        lines.append(line("too slow", connection.was_slow + stalls_text, "bad"))
+        lines.append(line("too slow", connection.slow_text + stalls_text, "bad"))
     return Section("TRAFFIC", tuple(lines))
 
 
-def _both(msgs: int, size_bytes: int) -> str:
+def _counts_text(msgs: int, size_bytes: int) -> str:
     return f"{counted(count_text(msgs), 'message')}, {bytes_text(size_bytes)}"
 
 
-def _rates(traffic: Traffic | None, *, is_sent: bool = False) -> str:
+def _rates_text(traffic: Traffic | None, *, is_sent: bool = False) -> str:
     if traffic is None:
         return UNKNOWN
     if is_sent:
@@ -134,7 +137,7 @@ def _rates(traffic: Traffic | None, *, is_sent: bool = False) -> str:
     return f"{rate_text(msgs)} msgs/s, {bytes_text(size)}/s"
 
 
-def _held(deliveries: Sequence[PushDelivery]) -> Section:
+def _consumers_section(deliveries: Sequence[PushDelivery]) -> Section:
     lines = [
         line(
             "",
@@ -143,16 +146,16 @@ def _held(deliveries: Sequence[PushDelivery]) -> Section:
         )
         for delivery in deliveries
     ] or [line("", "no push consumer delivers to this client", "dim")]
-    return Section("ITS CONSUMERS", (*lines, line("", _PULLS, "dim")))
+    return Section("ITS CONSUMERS", (*lines, line("", _PULLS_NOTE, "dim")))
 
 
-def _publishes() -> Section:
-    return Section("STREAMS OF ITS PUBLISHES", (line("", _PUBLISHES, "dim"),))
+def _publishes_section() -> Section:
+    return Section("STREAMS OF ITS PUBLISHES", (line("", _PUBLISHES_NOTE, "dim"),))
 
 
-def _subscriptions(connection: ClientConnection) -> Section:
+def _subscriptions_section(connection: ClientConnection) -> Section:
     lines = [
-        _subscription(subscription.subject, subscription.queue, subscription.delivered_msgs)
+        _subscription_line(subscription.subject, subscription.queue, subscription.delivered_msgs)
         for subscription in connection.listening
     ]
     if (more_count := connection.subscriptions_count - len(lines)) > 0 and lines:
@@ -161,7 +164,7 @@ def _subscriptions(connection: ClientConnection) -> Section:
     return Section(title, tuple(lines) or (line("", "none", "dim"),))
 
 
-def _subscription(subject: str, queue: str | None, delivered_msgs: int) -> Line:
+def _subscription_line(subject: str, queue: str | None, delivered_msgs: int) -> Line:
     group = f" in {queue}" if queue else ""
     return line("", f"{subject}{group}, {count_text(delivered_msgs)} delivered")
 
@@ -191,38 +194,38 @@ def connection_charts(
 _decoder = decoder_of(Connections)
 _RENEWED_AFTER_S = 2.0
 _GAP_S = 4 * _RENEWED_AFTER_S
-"""Interval of readings above which their rate is not shown."""
-_SAMPLES_KEPT = round(WINDOWS_S[-1] / _RENEWED_AFTER_S)
+"""Maximum interval between two readings for which rates are shown."""
+_MAX_SAMPLES = round(WINDOWS_S[-1] / _RENEWED_AFTER_S)
 
 
-class Kicking(ScreenPart):
-    """The key that closes the connection under the cursor, or on the screen."""
+class KickKey(ScreenPart):
+    """The key that closes a connection."""
 
     def __init__(
         self, screen: LiveScreen, get_connection: Callable[[], ClientConnection | None]
     ) -> None:
-        self._screen, self._chosen = screen, get_connection
+        self._screen, self._get_connection = screen, get_connection
 
-    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Return whether the key is offered: live, on an open connection; None in
-        read-only mode.
+    def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return True for an open connection of a live server, None without permission, else
+        False.
         """
-        state, connection = self._screen.state, self._chosen()
+        state, connection = self._screen.state, self._get_connection()
         if state.replay is not None or connection is None or connection.stopped_at_us is not None:
             return False
-        return True if allowed(state, KICK.name) else None
+        return True if is_allowed(state, KICK.name) else None
 
     def action_kick(self) -> None:
         """Prompt for the connection's name, and close it."""
-        if (connection := self._chosen()) is not None:
+        if (connection := self._get_connection()) is not None:
             # The cursor may be on a row of another system when the name is typed.
             run_task(self._screen, _kick, self._screen, self._screen.engine, connection)
 
 
 async def _kick(screen: LiveScreen, engine: SystemEngine, connection: ClientConnection) -> None:
-    name = connection.called
-    title = f"{kick_question(connection)}. Type {name} to confirm"
-    typed_name = await screen.app.push_screen_wait(Prompt(title, word_to_type=name))
+    name = connection.display_name
+    title = f"{kick_prompt(connection)}. Type {name} to confirm"
+    typed_name = await screen.app.push_screen_wait(Prompt(title, text_to_type=name))
     if typed_name is not None:
         server_id, number = connection.server_id, connection.connection_id
         command = KickConnection(0, server_id, number, connection.started_at_us, typed_name)
@@ -230,57 +233,59 @@ async def _kick(screen: LiveScreen, engine: SystemEngine, connection: ClientConn
 
 
 class ConnectionDetail(ChartedScreen):
-    """A connection: identity, traffic, consumers and subscriptions; why it was closed."""
+    """The screen of a connection; a closed one stays with the reason of its end."""
 
     BINDINGS: ClassVar[list[BindingType]] = [KICK.binding("part('kicking', 'kick')")]
 
     def __init__(self, connection: ClientConnection) -> None:
         super().__init__()
-        self._one = connection
-        self.kicking = Kicking(self, lambda: self._one)
-        self._seen: Connections | None = None
+        self._connection = connection
+        self.kicking = KickKey(self, lambda: self._connection)
+        self._last_page: Connections | None = None
         self._traffic: Traffic | None = None
         self._problem = "asking …"
-        self._samples: deque[ConnectionSample] = deque(maxlen=_SAMPLES_KEPT)
-        self._held: Sequence[PushDelivery] = ()
-        self._held_among: Mapping[tuple[str, str], ConsumerConfiguration] | None = None
-        self._renewing = Renewing(
-            self, lambda: ReadConnection(0, *connection.key), _RENEWED_AFTER_S, self._keep
+        self._samples: deque[ConnectionSample] = deque(maxlen=_MAX_SAMPLES)
+        self._deliveries: Sequence[PushDelivery] = ()
+        self._matched_configurations: Mapping[tuple[str, str], ConsumerConfiguration] | None = None
+        self._repeated = RepeatedRequest(
+            self, lambda: ReadConnection(0, *connection.key), _RENEWED_AFTER_S, self._store_reply
         )
 
     def on_mount(self) -> None:
         """Start to read the connection repeatedly."""
-        self._renewing.begin()
+        self._repeated.start()
 
     def refresh_state(self) -> None:
-        """Show the last reading, and request it again when due; a closed connection is final."""
-        self._renewing.keep_up()
+        """Show the last reading, and read the connection again if due."""
+        self._repeated.send_if_due()
         self._follow_recording()
-        self._match()
-        connection = self._one
+        self._find_consumers()
+        connection = self._connection
         title = clean_line(connection.name or connection.address)
         if self._problem:
             title += f"  ·  {self._problem}"
         title += "  ·  paused (p)" if self.paused else ""
         charts = connection_charts(self._samples, monotonic(), self.window_s)
-        self.show_detail(title, connection_sections(connection, self._traffic, self._held), charts)
+        self.show_detail(
+            title, connection_sections(connection, self._traffic, self._deliveries), charts
+        )
 
     def _follow_recording(self) -> None:
-        """In a replay, show the connection as recorded at that moment."""
+        """In a replay, use the connection as recorded at the shown moment."""
         if self.state.replay is None:
             return
         recorded = self.state.connections
         rows = () if recorded is None else recorded.newest.rows
-        connection = next((row for row in rows if row.key == self._one.key), None)
+        connection = next((row for row in rows if row.key == self._connection.key), None)
         self._problem = (
             ""
             if connection is not None
             else "the connection is not in the recording at this moment"
         )
-        self._one, self._held_among = connection or self._one, None
-        self._traffic = None if recorded is None else recorded.traffic.get(self._one.key)
+        self._connection, self._matched_configurations = connection or self._connection, None
+        self._traffic = None if recorded is None else recorded.traffic.get(self._connection.key)
 
-    def _keep(self, reply: Answered) -> None:
+    def _store_reply(self, reply: Answered) -> None:
         if reply.status != "done" or reply.body_json is None:
             self._problem = clean_line(reply.text)
             return
@@ -288,18 +293,22 @@ class ConnectionDetail(ChartedScreen):
         if not page.rows:
             self._problem = "the connection has ended, and its server has forgotten it"
             return
-        before, self._seen = self._seen, page
-        self._one, self._held_among = page.rows[0], None
+        before, self._last_page = self._last_page, page
+        self._connection, self._matched_configurations = page.rows[0], None
         traffic = traffic_between(before, page) if before is not None else {}
-        now_s, self._traffic = monotonic(), traffic.get(self._one.key)
-        if self._one.stopped_at_us is not None:
+        now_s, self._traffic = monotonic(), traffic.get(self._connection.key)
+        if self._connection.stopped_at_us is not None:
             return
         if self._samples and now_s - self._samples[-1].at_s > _GAP_S:
             self._traffic = None
-        self._samples.append(ConnectionSample(now_s, self._traffic, self._one.pending_bytes))
+        self._samples.append(
+            ConnectionSample(now_s, self._traffic, self._connection.pending_bytes)
+        )
 
-    def _match(self) -> None:
-        """Find the consumers of the connection, when either has changed."""
-        if self._held_among is not self.state.consumer_configurations:
-            self._held_among = self.state.consumer_configurations
-            self._held = push_consumers_of(self._one, self._held_among.values())
+    def _find_consumers(self) -> None:
+        """Find the push consumers of the connection, if it or the consumers have changed."""
+        if self._matched_configurations is not self.state.consumer_configurations:
+            self._matched_configurations = self.state.consumer_configurations
+            self._deliveries = push_consumers_of(
+                self._connection, self._matched_configurations.values()
+            )

@@ -1,4 +1,6 @@
-"""Open connections with server and traffic, and why closed ones were closed."""
+"""The screens of connections: open ones with their traffic, closed ones with the reason; and the
+API audit.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +28,17 @@ from natstui.model.clients.connection import (
     Connections,
     traffic_between,
 )
-from natstui.model.clients.watch import MOST_CONNECTIONS, ConnectionWatch
-from natstui.model.clients.words import summary
+from natstui.model.clients.text import summary
+from natstui.model.clients.watch import MAX_CONNECTIONS, ConnectionWatch
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import ReadApiAudit
 from natstui.model.records.system import ReadConnections
 from natstui.model.traffic import Traffic
 from natstui.tui.connections.cells import CONNECTION_COLUMNS, ConnectionView
-from natstui.tui.connections.detail import ConnectionDetail, Kicking
+from natstui.tui.connections.detail import ConnectionDetail, KickKey
 from natstui.tui.frame.action_keys import KICK
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import LiveScreen, Renewing
+from natstui.tui.frame.live import LiveScreen, RepeatedRequest
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.sections import Line, Section, SectionText, line
@@ -51,7 +53,7 @@ _NO_CLOSED = "a recording has no closed connections"
 
 
 class AuditScreen(LiveScreen):
-    """Records API requests for a fixed time after it is opened."""
+    """The API audit: reads all API requests for a fixed time, and lists them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("A", "again", "Again", id="audit.again")]
 
@@ -69,35 +71,37 @@ class AuditScreen(LiveScreen):
 
     def action_again(self) -> None:
         """Start the audit again."""
-        for_text = duration_text(API_AUDIT_S)
-        self._say(f"reading every request for {for_text}; polling is paused meanwhile", "")
+        span_text = duration_text(API_AUDIT_S)
+        self._show_caption(
+            f"reading every request for {span_text}; polling is paused meanwhile", ""
+        )
         run_task(self, self._read, replaces="read")
 
     async def _read(self) -> None:
-        """Show the audit, or why it failed."""
+        """Read the requests and show them, or the error."""
         reply = await self.engine.request(ReadApiAudit(0))
         if reply.body_json is None:
-            self._say(reply.text, "error")
+            self._show_caption(reply.text, "error")
             return
         audit = _audit_decoder.decode(reply.body_json)
-        self._say(audit_counts_text(audit), "")
+        self._show_caption(audit_counts_text(audit), "")
         self.text.show(audit_sections(audit))
 
-    def _say(self, text: str, look: str) -> None:
-        self.caption.update(safe(f"API audit  ·  {text}", look))
+    def _show_caption(self, text: str, style_name: str) -> None:
+        self.caption.update(safe(f"API audit  ·  {text}", style_name))
 
 
 def audit_sections(audit: ApiAudit) -> list[Section]:
-    """Return an audit as sections: failed requests first."""
+    """Return the sections of an audit: failed requests, other requests, cost."""
     failed_lines = tuple(
-        _line(requests) for requests in audit.requests if requests.err_code is not None
+        _request_line(requests) for requests in audit.requests if requests.err_code is not None
     )
-    answered_lines = tuple(
-        _line(requests) for requests in audit.requests if requests.err_code is None
+    other_lines = tuple(
+        _request_line(requests) for requests in audit.requests if requests.err_code is None
     )
     sections = [
         Section("REQUESTS WITH AN ERROR", failed_lines or (line("", "no request had an error"),)),
-        Section("OTHER REQUESTS", answered_lines or (line("", "no other requests"),)),
+        Section("OTHER REQUESTS", other_lines or (line("", "no other requests"),)),
     ]
     ending = [line("", audit_cost_text(audit))]
     if audit.left_out_count:
@@ -108,7 +112,7 @@ def audit_sections(audit: ApiAudit) -> list[Section]:
     return [*sections, Section("", tuple(ending))]
 
 
-def _line(requests: AuditedRequests) -> Line:
+def _request_line(requests: AuditedRequests) -> Line:
     client_text = (
         requests.client if requests.user is None else f"{requests.client} ({requests.user})"
     )
@@ -119,7 +123,7 @@ def _line(requests: AuditedRequests) -> Line:
 
 
 class ConnectionsScreen(TableScreen):
-    """The connections of the account; while it is in view they are read repeatedly."""
+    """The connections of the account; while the screen is in view they are read repeatedly."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "closed", "Closed", id="connections.closed"),
@@ -132,91 +136,91 @@ class ConnectionsScreen(TableScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._of_closed = False
-        self._renewing = Renewing(
+        self._shows_closed = False
+        self._repeated = RepeatedRequest(
             self,
-            lambda: ReadConnections(0, self._of_closed, MOST_CONNECTIONS),
+            lambda: ReadConnections(0, self._shows_closed, MAX_CONNECTIONS),
             _RENEWED_AFTER_S,
-            self._keep,
-            self._forget,
+            self._store_reply,
+            self._clear,
         )
-        self.kicking = Kicking(self, lambda: _chosen(self))
-        self._forget()
+        self.kicking = KickKey(self, lambda: _find_connection(self))
+        self._clear()
 
-    def _forget(self) -> None:
-        """Discard the rows."""
-        self._seen: Connections | None = None
+    def _clear(self) -> None:
+        """Discard the connections that were read."""
+        self._last_read: Connections | None = None
         self._rates: Mapping[tuple[str, int], Traffic] = {}
         self._problem = ""
 
     def on_mount(self) -> None:
         """Start to read the connections repeatedly."""
-        self._renewing.begin()
+        self._repeated.start()
 
     def refresh_state(self) -> None:
-        """Show the rows, and request them again when due."""
-        self._renewing.keep_up()
+        """Show the connections, and read them again if due."""
+        self._repeated.send_if_due()
         super().refresh_state()
 
     @property
     def _recorded(self) -> ConnectionWatch | None:
-        """Return the connections of a recording that contains them; None live."""
+        """Return the connections of the recording; None live, and if it has none."""
         state = self.state
-        return None if state.replay is None or self._of_closed else state.connections
+        return None if state.replay is None or self._shows_closed else state.connections
 
     @property
-    def _shown(self) -> Connections | None:
+    def _newest_connections(self) -> Connections | None:
         """Return the newest connections, read or recorded."""
         if self.state.replay is None:
-            return self._seen
+            return self._last_read
         return None if self._recorded is None else self._recorded.newest
 
-    def _keep(self, reply: Answered) -> None:
-        """Store newer rows; after an error the old ones stay, with the reason."""
+    def _store_reply(self, reply: Answered) -> None:
+        """Store the connections in a reply; after an error the previous ones stay."""
         if reply.status != "done" or reply.body_json is None:
             self._problem = clean_line(reply.text)
             return
-        before, self._seen = self._seen, _decoder.decode(reply.body_json)
+        before, self._last_read = self._last_read, _decoder.decode(reply.body_json)
         self._problem = ""
-        if before is not None and not self._of_closed:
-            self._rates = traffic_between(before, self._seen)
+        if before is not None and not self._shows_closed:
+            self._rates = traffic_between(before, self._last_read)
 
     def view(self) -> ConnectionView:
-        """Return the connections that are known so far."""
-        connections, recorded_watch = self._shown, self._recorded
+        """Return a view of the newest connections."""
+        connections, recorded_watch = self._newest_connections, self._recorded
         rates = self._rates if recorded_watch is None else recorded_watch.traffic
         return ConnectionView(() if connections is None else connections.rows, rates)
 
     def empty_text(self, total: int) -> str:
-        """Return why there are no rows."""
+        """Return the text that explains an empty table."""
         if total:
             return super().empty_text(total)
         if self.state.replay is not None:
-            return _NO_CLOSED if self._of_closed else _NOT_RECORDED
+            return _NO_CLOSED if self._shows_closed else _NOT_RECORDED
         if self._problem:
             return self._problem
-        if self._seen is None:
+        if self._last_read is None:
             return "asking every server …"
-        if self._of_closed:
+        if self._shows_closed:
             return "no closed connections: the servers remember none"
         return "no connections: no client is connected to this account"
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the caption: the source of the rows, and what is missing."""
         counts_text = super().caption_text(shown, total)
-        if (connections := self._shown) is None:
+        if (connections := self._newest_connections) is None:
             return counts_text
         parts = [
-            clean_line(summary(connections, closed=self._of_closed)),
+            clean_line(summary(connections, closed=self._shows_closed)),
             counts_text.partition("  ·  ")[2],
         ]
         parts += ["paused (p)"] if self.paused else []
         return "  ·  ".join([self._problem, *parts] if self._problem else parts)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered: closed connections only live."""
+        """Return whether an action is enabled: closed connections and the audit only live."""
         if action == "closed" and self.state.replay is not None:
-            return self._of_closed
+            return self._shows_closed
         if action == "audit":
             return self.state.replay is None
         return super().check_action(action, parameters)
@@ -224,7 +228,7 @@ class ConnectionsScreen(TableScreen):
     @on(RowSelected)
     def _open(self) -> None:
         """Open the connection under the cursor."""
-        if (connection := _chosen(self)) is not None:
+        if (connection := _find_connection(self)) is not None:
             self.app.push_screen(ConnectionDetail(connection))
 
     def action_audit(self) -> None:
@@ -233,18 +237,18 @@ class ConnectionsScreen(TableScreen):
 
     def action_closed(self) -> None:
         """Switch between closed and open connections."""
-        self._of_closed = not self._of_closed
-        self._forget()
+        self._shows_closed = not self._shows_closed
+        self._clear()
         if self.state.replay is None:
-            self._renewing.ask()
+            self._repeated.send_now()
         self.refresh_state()
 
 
-def _chosen(screen: ConnectionsScreen) -> ClientConnection | None:
-    """Return the connection under the cursor."""
+def _find_connection(screen: ConnectionsScreen) -> ClientConnection | None:
+    """Return the connection under the cursor of a screen; None without one."""
     rows, position = screen.rows, screen.table.cursor
     if rows is None or position >= len(rows.order):
         return None
-    connection = rows.view.things[rows.order[position]]
+    connection = rows.view.items[rows.order[position]]
     assert isinstance(connection, ClientConnection)
     return connection

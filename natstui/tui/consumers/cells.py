@@ -15,8 +15,8 @@ from natstui.model.live.rates import (
     rate_column,
     trend_column,
 )
-from natstui.tui.frame.columns import ColumnSpec, column_spec, every_spec, natural
-from natstui.tui.frame.view import GLYPHS, LOOKS, TREND_WIDTH, minute
+from natstui.tui.frame.columns import ColumnSpec, column_spec, complete_specs, natural_sort_key
+from natstui.tui.frame.view import GLYPHS, LEVEL_STYLES, TREND_WIDTH, minute_means
 from natstui.tui.kit.sparkline import scaled_sparkline, sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import rate_text
@@ -26,22 +26,24 @@ _COLUMNS = {column.key: column for column in COLUMNS}
 
 def _status(view: ConsumerView, row: int) -> Cell:
     verdict = view.verdict(row)
-    return Cell(f"{GLYPHS[verdict.level]} {verdict.word}", LOOKS[verdict.level])
+    return Cell(f"{GLYPHS[verdict.level]} {verdict.word}", LEVEL_STYLES[verdict.level])
 
 
 def _trend(view: ConsumerView, row: int) -> Cell:
-    return Cell(sparkline(minute(view, view.series(row, "pending_msgs")), TREND_WIDTH), "accent")
+    return Cell(
+        sparkline(minute_means(view, view.series(row, "pending_msgs")), TREND_WIDTH), "accent"
+    )
 
 
 def trend_with_scale(view: ConsumerView, row: int) -> Cell:
-    """Pending messages over the last minute, and what the highest mark stands for."""
-    values = minute(view, view.series(row, "pending_msgs"))
+    """Return a sparkline of pending messages in the last minute, with the maximum."""
+    values = minute_means(view, view.series(row, "pending_msgs"))
     # Each mark is a mean: one message for a moment is less than one.
     return Cell(scaled_sparkline(values, TREND_WIDTH, rate_text), "accent")
 
 
 def _by_name(field: str) -> Callable[[ConsumerView], Sequence[object]]:
-    return lambda view: list(map(natural, getattr(view.columns, field)))
+    return lambda view: list(map(natural_sort_key, getattr(view.columns, field)))
 
 
 def _by_deliveries(view: ConsumerView) -> Sequence[object]:
@@ -72,7 +74,7 @@ def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[Cons
     return column_spec(_COLUMNS[key], ConsumerRow, width, priority, **layout)
 
 
-CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = every_spec(COLUMNS, ConsumerRow, (
+CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = complete_specs(COLUMNS, ConsumerRow, (
     _spec("name", 15, 0, flex=2, sort=_by_name("name")),
     _spec("stream", 12, 4, flex=2, sort=_by_name("stream")),
     _spec("status", 25, 1, flex=1, max_width=36, descends=True, draw=_status,

@@ -13,12 +13,12 @@ from natstui.model.columns.view import ConsumerView
 from natstui.model.findings.verdict import consumer_findings
 from natstui.model.live.ack_times import window_text
 from natstui.tui.consumers.cells import CONSUMER_COLUMNS, trend_with_scale
-from natstui.tui.frame.action_keys import Target, manage_keys
-from natstui.tui.frame.action_runner import Managing
+from natstui.tui.frame.action_keys import Target, action_bindings
+from natstui.tui.frame.action_runner import ActionRunner
 from natstui.tui.frame.detail.charts import consumer_charts
-from natstui.tui.frame.detail.peek import ANNOUNCED_COUNT, PEEK_WINDOW_S, Brief
+from natstui.tui.frame.detail.peek import ADVISORY_COUNT, PEEK_WINDOW_S, PeekContent
 from natstui.tui.frame.detail.screen import DetailScreen
-from natstui.tui.frame.happenings import happenings_section
+from natstui.tui.frame.happenings import latest_events_section
 from natstui.tui.frame.live import watch_rows
 from natstui.tui.frame.view import findings_section
 from natstui.tui.kit.chart.chart import ChartData
@@ -28,25 +28,25 @@ from natstui.tui.kit.sections import (
     Section,
     cell_line,
     cluster_section,
-    every_value,
     line,
+    list_configured_values,
     stale_section,
 )
 
 
 class ConsumerDetail(DetailScreen):
-    """Status with evidence, state, cluster, configuration and charts of one consumer."""
+    """Shows status with evidence, state, cluster, configuration and charts of one consumer."""
 
-    BINDINGS: ClassVar[list[BindingType]] = manage_keys("consumer")
+    BINDINGS: ClassVar[list[BindingType]] = action_bindings("consumer")
     CHARTS: ClassVar[int] = 4
 
     def __init__(self, stream: str, consumer: str) -> None:
         super().__init__(stream, consumer)
-        self.managing = Managing(self, self.targets)
+        self.managing = ActionRunner(self, self.targets)
 
     def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
         """Return text and charts of the consumer with this name; None without one."""
-        view = ConsumerView(self.state, self.late_us, self.stream)
+        view = ConsumerView(self.state, self.poll_age_us, self.stream)
         for row in reversed(view.rows()):
             if view.columns.name[row] == self.consumer:
                 sections = consumer_sections(view, row, key_of(self, "consumer.actions"))
@@ -55,7 +55,7 @@ class ConsumerDetail(DetailScreen):
 
     def targets(self) -> list[Target]:
         """Return the consumer on the screen."""
-        view = ConsumerView(self.state, self.late_us, self.stream)
+        view = ConsumerView(self.state, self.poll_age_us, self.stream)
         rows = (row for row in reversed(view.rows()) if view.columns.name[row] == self.consumer)
         row = next(iter(rows), None)
         created_at_us = None if row is None else view.columns.created_at_us[row]
@@ -84,27 +84,27 @@ _STATE: Mapping[str, str] = {
 
 
 def _state_lines(view: ConsumerView, row: int) -> list[Line]:
-    """Return the state of a consumer, each value beside its label."""
+    """Return the state of a consumer as lines with labels."""
     return [cell_line(label, _CELLS[key](view, row)) for label, key in _STATE.items()]
 
 
-def consumer_brief(view: ConsumerView, row: int, actions_key: str) -> Brief:
-    """Return the content of the panel for a consumer."""
+def consumer_peek_content(view: ConsumerView, row: int, actions_key: str) -> PeekContent:
+    """Return the content of the peek panel for a consumer."""
     stream, name = view.columns.stream[row], view.columns.name[row]
     status, evidence = _CELLS["status"](view, row), view.verdict(row).evidence
     status_lines = (
-        Line("", status.text, status.look),
+        Line("", status.text, status.style_name),
         *([line("", evidence)] if evidence else []),
     )
     findings = findings_section(view, consumer_findings(view.state, row), actions_key)
     sections = (
         stale_section(view.stale_s(row)),
         findings,
-        happenings_section(view, stream, name, ANNOUNCED_COUNT),
+        latest_events_section(view, stream, name, ADVISORY_COUNT),
         Section("STATE", tuple(_state_lines(view, row))),
     )
     title = Section(clean_line(f"{stream} › {name}"), () if findings.lines else status_lines)
-    return Brief(
+    return PeekContent(
         view.key(row),
         [title, *(section for section in sections if section.lines)],
         consumer_charts(view, row, PEEK_WINDOW_S)[:2],
@@ -112,11 +112,11 @@ def consumer_brief(view: ConsumerView, row: int, actions_key: str) -> Brief:
 
 
 def consumer_sections(view: ConsumerView, row: int, actions_key: str) -> list[Section]:
-    """Return all sections of a consumer, first its status and the reasons."""
+    """Return the sections of the consumer screen: first the status and its evidence."""
     config, columns = view.config(row), view.columns
     verdict = view.verdict(row)
     status = _CELLS["status"](view, row)
-    status_lines = (Line("", status.text, status.look), line("", verdict.evidence))
+    status_lines = (Line("", status.text, status.style_name), line("", verdict.evidence))
     state = _state_lines(view, row)
     if (window := ConsumerRow(view, row).ack_window) is not None:
         state.append(line("ack time", window_text(window)))
@@ -132,5 +132,5 @@ def consumer_sections(view: ConsumerView, row: int, actions_key: str) -> list[Se
         cluster_section(columns.leader[row], columns.peers[row]),
     ]
     if config is not None:
-        sections.append(Section("CONFIGURATION", every_value(config.config_json)))
+        sections.append(Section("CONFIGURATION", list_configured_values(config.config_json)))
     return [section for section in sections if section.lines]

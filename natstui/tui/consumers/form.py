@@ -14,7 +14,7 @@ from natstui.model.assets.fields import Config, without_server_metadata
 from natstui.model.live.state import State
 from natstui.model.records.messages import DeliveryPreview, PreviewDelivery
 from natstui.tui.frame.form.screen import FormScreen
-from natstui.tui.frame.form.text import STREAM, Subject, delivery_text
+from natstui.tui.frame.form.text import STREAM, FormAsset, delivery_text
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
 
@@ -24,14 +24,14 @@ _decoder = decoder_of(DeliveryPreview)
 class ConsumerForm(FormScreen):
     """The form of a consumer."""
 
-    def __init__(self, subject: Subject) -> None:
-        super().__init__(subject)
-        self._previewed = ("", "")
-        """The stream and what decides which message is delivered first, as last read."""
-        self.begins_at = "" if subject.editing or not subject.stream else "name"
+    def __init__(self, asset: FormAsset) -> None:
+        super().__init__(asset)
+        self._previewed_request = ("", "")
+        """Stream and JSON of the start settings of the last delivery preview."""
+        self.first_path = "" if asset.editing or not asset.stream else "name"
 
     async def build(self, base: Config | None = None) -> None:
-        """Create the fields again; names of streams are completed."""
+        """Create the fields again, with suggestions of stream names."""
         await super().build(base)
         names = sorted(self.state.stream_configurations)
         for row in self.query(FieldRow):
@@ -39,63 +39,61 @@ class ConsumerForm(FormScreen):
                 row.query_one(Input).suggester = SuggestFromList(names)
 
     def put(self, path: str, text: str) -> None:
-        """Store a typed text; another stream changes the limits of its consumers."""
+        """Store a typed text; for another stream, also its configuration with consumer limits."""
         if path != STREAM.path:
             super().put(path, text)
             return
         config = self.state.stream_configurations.get(text)
         owner = json.loads(config.config_json) if config else None
-        self.entries.subject = replace(self.entries.subject, stream=text, owner=owner)
+        self.entries.asset = replace(self.entries.asset, stream=text, owner=owner)
         if owner is not None:
             run_task(self, self.read_names, replaces="names")
 
-    def redraft(self) -> None:
-        """Show also the first message that it would deliver, requested again when that may have
-        changed.
-        """
-        super().redraft()
-        subject, draft = self.entries.subject, self.entries.draft
-        if subject.editing or draft.problems:
+    def update_draft(self) -> None:
+        """Update the draft; request the first message to deliver if the start settings changed."""
+        super().update_draft()
+        asset, draft = self.entries.asset, self.entries.draft
+        if asset.editing or draft.problems:
             return
         keys = ("deliver_policy", "opt_start_seq", "opt_start_time", "filter_subjects")
         starts = {key: draft.config[key] for key in keys if key in draft.config}
-        request_key = (subject.stream, json.dumps(starts))
-        if request_key != self._previewed:
-            self._previewed = request_key
+        request_key = (asset.stream, json.dumps(starts))
+        if request_key != self._previewed_request:
+            self._previewed_request = request_key
             preview = PreviewDelivery(0, *request_key)
-            run_task(self, self._note_delivery, preview, replaces="delivery")
+            run_task(self, self._show_delivery, preview, replaces="delivery")
 
-    async def _note_delivery(self, preview: PreviewDelivery) -> None:
+    async def _show_delivery(self, preview: PreviewDelivery) -> None:
         reply = await self.engine.request(preview)
         body = reply.body_json
         note = reply.text if body is None else delivery_text(_decoder.decode(body))
         self.entries.notes = (note,)
-        self.redraft()
+        self.update_draft()
 
 
 def newest_stream(state: State) -> str:
-    """Return the stream that was created last, empty where there is none."""
+    """Return the name of the newest stream; empty without streams."""
     streams = state.streams.columns
     return max(zip(streams.created_at_us, streams.name, strict=True), default=(0, ""))[1]
 
 
-def new_consumer(stream: str, stream_json: str | None) -> Subject:
-    """Return the subject of an empty form for a consumer of a stream."""
+def new_consumer(stream: str, stream_json: str | None) -> FormAsset:
+    """Return the asset of a form for a new consumer of a stream."""
     owner = json.loads(stream_json) if stream_json else None
-    return Subject("consumer", stream, NEW_CONSUMER, editing=False, owner=owner)
+    return FormAsset("consumer", stream, NEW_CONSUMER, editing=False, owner=owner)
 
 
-def cloned_consumer(stream: str, stream_json: str | None, config_json: str) -> Subject:
-    """Return the subject of a form that clones a consumer."""
+def cloned_consumer(stream: str, stream_json: str | None, config_json: str) -> FormAsset:
+    """Return the asset of a form that clones a consumer."""
     owner = json.loads(stream_json) if stream_json else None
     config = without_server_metadata(json.loads(config_json))
-    return Subject("consumer", stream, {**config, "name": ""}, editing=False, owner=owner)
+    return FormAsset("consumer", stream, {**config, "name": ""}, editing=False, owner=owner)
 
 
 def edited_consumer(
     stream: str, stream_json: str | None, config_json: str, created_at_us: int | None
-) -> Subject:
-    """Return the subject of a form that edits a consumer; its creation time identifies it."""
+) -> FormAsset:
+    """Return the asset of a form that edits a consumer; its creation time identifies it."""
     owner = json.loads(stream_json) if stream_json else None
     config: Config = json.loads(config_json)
-    return Subject("consumer", stream, config, True, owner, created_at_us)
+    return FormAsset("consumer", stream, config, True, owner, created_at_us)

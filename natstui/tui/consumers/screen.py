@@ -1,4 +1,4 @@
-"""Every consumer across all streams, or of one stream, live."""
+"""The screen with the table of all consumers, or of those of one stream."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from textual.binding import Binding, BindingType
 from natstui.model.columns.view import ConsumerView
 from natstui.model.live.state import State
 from natstui.tui.consumers.cells import CONSUMER_COLUMNS
-from natstui.tui.consumers.detail import consumer_brief
-from natstui.tui.frame.action_keys import ADD_CONSUMER, Target, manage_keys
-from natstui.tui.frame.action_runner import Managing
+from natstui.tui.consumers.detail import consumer_peek_content
+from natstui.tui.frame.action_keys import ADD_CONSUMER, Target, action_bindings
+from natstui.tui.frame.action_runner import ActionRunner
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.detail.peek import Brief
+from natstui.tui.frame.detail.peek import PeekContent
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import (
     SelectionScreen,
-    acted_on,
-    away_text,
-    open_of_row,
-    watch_shown,
+    find_target_assets,
+    post_for_row,
+    unreachable_text,
+    watch_visible_rows,
 )
-from natstui.tui.frame.systems import joined, of_system, own_key
+from natstui.tui.frame.systems import find_system_row, join_views, own_key
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 
 
-def unlisted_consumers_count(state: State) -> int:
-    """Return how many consumers of the account no stream lists: those of mirrors and sources.
+def count_unlisted_consumers(state: State) -> int:
+    """Return the number of consumers that no stream lists: those that feed mirrors and sources.
 
     0 where the difference may have another reason: an incomplete list, or fewer mirrors and
     sources than that.
@@ -39,9 +39,9 @@ def unlisted_consumers_count(state: State) -> int:
     if state.account is None or listed_count != sum(state.streams.columns.consumers_count):
         return 0
     configurations = state.stream_configurations.values()
-    feeds = sum(len(config.sources) + bool(config.mirror) for config in configurations)
+    feed_count = sum(len(config.sources) + bool(config.mirror) for config in configurations)
     unlisted_count = state.account.consumers_count - listed_count
-    return unlisted_count if 0 < unlisted_count <= feeds else 0
+    return unlisted_count if 0 < unlisted_count <= feed_count else 0
 
 
 class ConsumersScreen(SelectionScreen):
@@ -50,7 +50,7 @@ class ConsumersScreen(SelectionScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "open('consumer')", "Describe", id="describe"),
         Binding("y", "open('raw')", "Raw", id="raw"),
-        *manage_keys("consumer"),
+        *action_bindings("consumer"),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = CONSUMER_COLUMNS
     NOUN = "consumers"
@@ -59,7 +59,7 @@ class ConsumersScreen(SelectionScreen):
     def __init__(self, stream: str | None = None) -> None:
         super().__init__()
         self.stream = stream
-        self.managing = Managing(
+        self.managing = ActionRunner(
             self,
             self.targets,
             # What is done to a stream can be done to that whose consumers are shown.
@@ -67,36 +67,36 @@ class ConsumersScreen(SelectionScreen):
         )
 
     def tab(self) -> str:
-        """Return the tab of consumers, also when it was opened from a stream."""
+        """Return the tab of consumers, also for the consumers of one stream."""
         return "consumers"
 
     def asset(self) -> Target | None:
-        """Return the stream whose consumers are shown, if it is a single one."""
+        """Return the stream whose consumers are shown; None for all streams."""
         return Target(self.stream) if self.stream is not None else None
 
     def view(self) -> Any:
         """Return the consumers of the current state, of all systems or of one stream."""
-        return joined(
-            self.where.shown,
-            lambda system: ConsumerView(system.state, system.late_us, self.stream),
+        return join_views(
+            self.scope.shown_systems,
+            lambda system: ConsumerView(system.state, system.poll_age_us, self.stream),
         )
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the caption, with the names of consumers without a row."""
         rowless_names = {
             consumer if self.stream is not None else f"{stream} {consumer}"
-            for system in self.where.shown
+            for system in self.scope.shown_systems
             for stream, consumer in system.state.rowless_consumers()
             if self.stream in (None, stream)
         }
-        text = super().caption_text(shown, total) + away_text(rowless_names)
+        text = super().caption_text(shown, total) + unreachable_text(rowless_names)
         if self.stream is not None:
             return f"{self.stream}  ›  {text}"
-        count = 0 if self.where.joins else unlisted_consumers_count(self.state)
+        count = 0 if self.scope.is_joined else count_unlisted_consumers(self.state)
         return f"{text}  ·  {count} unlisted feed mirrors and sources" if count else text
 
     def empty_hint(self) -> str:
-        """Return which key creates a consumer; without a stream, which opens the streams."""
+        """Return the text that names the key to create a consumer, or without streams a hint."""
         key = key_of(self, ADD_CONSUMER.id)
         if not key:
             return ""
@@ -108,20 +108,22 @@ class ConsumersScreen(SelectionScreen):
     def _drill_down(self) -> None:
         self.action_open("consumer")
 
-    def brief(self, view: Any, row: int) -> Brief:
-        """Return the content of the panel for a row."""
-        return consumer_brief(*of_system(view, row), key_of(self, "consumer.actions"))
+    def peek_content(self, view: Any, row: int) -> PeekContent:
+        """Return the content of the peek panel for the consumer in a row."""
+        return consumer_peek_content(*find_system_row(view, row), key_of(self, "consumer.actions"))
 
     def targets(self) -> list[Target]:
-        """Return the consumers that are marked, else the one under the cursor, else the stream."""
-        found = sorted(Target(str(key[0]), str(key[1]), int(key[2])) for key in acted_on(self))
-        return found or ([Target(self.stream)] if self.stream else [])
+        """Return the marked consumers, else the consumer under the cursor, else the stream."""
+        consumers = sorted(
+            Target(str(key[0]), str(key[1]), int(key[2])) for key in find_target_assets(self)
+        )
+        return consumers or ([Target(self.stream)] if self.stream else [])
 
     def action_open(self, target: str) -> None:
         """Open the details, messages, clients or raw INFO of the consumer under the cursor."""
         if (key := own_key(self.table.cursor_key)) is not None:
-            open_of_row(self, Open(target, str(key[0]), str(key[1])))
+            post_for_row(self, Open(target, str(key[0]), str(key[1])))
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:
-        watch_shown(self, message.keys)
+        watch_visible_rows(self, message.keys)

@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
-from natstui.model.live.tap_words import HONEST, tap_counts, tap_state, tap_unsettled
+from natstui.model.live.tap_text import TAP_NOTE, tap_count_lines, tap_message_lines, tap_state
 from natstui.model.records.messages import Answered
 from natstui.model.records.tap import StartTap, StopTap, TapResults
 from natstui.tui.frame.action_keys import Target
@@ -22,7 +22,7 @@ from natstui.tui.kit.text import safe
 
 
 class TapScreen(LiveScreen):
-    """Records acknowledgements while it is open, until its time is over."""
+    """Shows the acknowledgements of a consumer while it is open, at most for the tap's time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("T", "again", "Again", id="tap.again"),
@@ -41,7 +41,7 @@ class TapScreen(LiveScreen):
         return Target(self.stream, self.consumer)
 
     def body(self) -> Iterable[Widget]:
-        """Yield a caption line and the text."""
+        """Yield the caption and the results."""
         yield Static(id="caption", markup=False)
         yield VerticalScroll(SectionText())
 
@@ -55,38 +55,40 @@ class TapScreen(LiveScreen):
 
     def action_again(self) -> None:
         """Start the tap again."""
-        self._say("asking", "")
+        self._show_caption("asking", "")
         run_task(self, self._read, replaces="read")
 
     async def _read(self) -> None:
-        """Show the results so far, or why the tap failed."""
+        """Run a tap, and show its results while they arrive, or its error."""
         async for record in self.engine.request(StartTap(0, self.stream, self.consumer)):
             if isinstance(record, TapResults):
-                self._say(tap_state(record), "" if record.ended is None else "warn")
+                self._show_caption(tap_state(record), "" if record.ended is None else "warn")
                 self.text.show(tap_sections(record))
                 if record.ended is not None:
                     return
             elif isinstance(record, Answered) and record.status != "done":
-                self._say(record.text, "error")
+                self._show_caption(record.text, "error")
                 return
 
     def action_stop(self) -> None:
         """Stop the tap before its time."""
         self.engine.send(StopTap(0))
 
-    def _say(self, text: str, look: str) -> None:
-        self.caption.update(safe(f"ack tap of {self.stream}  ›  {self.consumer}  ·  {text}", look))
+    def _show_caption(self, text: str, style_name: str) -> None:
+        self.caption.update(
+            safe(f"ack tap of {self.stream}  ›  {self.consumer}  ·  {text}", style_name)
+        )
 
 
 def tap_sections(result: TapResults) -> list[Section]:
     """Return the results of a tap as sections."""
-    counts = tuple(line(*label_and_text) for label_and_text in tap_counts(result))
-    unacked_lines = tuple(line(*label_and_text) for label_and_text in tap_unsettled(result))
+    counts = tuple(line(*label_and_text) for label_and_text in tap_count_lines(result))
+    unacked_lines = tuple(line(*label_and_text) for label_and_text in tap_message_lines(result))
     return [
         Section("ANSWERS", counts),
         Section(
             "NOT ACKNOWLEDGED",
             unacked_lines or (line("", "no message was acked, nak'd or terminated"),),
         ),
-        Section("", (line("", HONEST),)),
+        Section("", (line("", TAP_NOTE),)),
     ]

@@ -18,8 +18,8 @@ from natstui.tui.events.cells import EVENT_COLUMNS, EventView, FoldedEvents
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.happenings import kind_text
 from natstui.tui.frame.messages import Open, StateChanged
-from natstui.tui.frame.selection import open_of_row
-from natstui.tui.frame.systems import joined, of_system
+from natstui.tui.frame.selection import post_for_row
+from natstui.tui.frame.systems import find_system_row, join_views
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
@@ -32,14 +32,14 @@ _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
 
 
 def moment_us(text: str, now_us: int) -> int:
-    """Return the moment of `2m ago`, `2m`, `14:30` or a written time, UTC µs; raises ValueError.
+    """Return the moment of a text such as `2m ago`, `2m` or `14:30`, UTC µs; raises ValueError.
 
     A time of day is the last one before now. The error explains the format.
     """
     text, now = text.strip(), datetime.fromtimestamp(now_us / 1e6, UTC)
     try:
         if match := _TIME_OF_DAY.fullmatch(text):
-            return round(_last_at(match, now.astimezone()).timestamp() * 1e6)
+            return round(_last_time_of_day(match, now.astimezone()).timestamp() * 1e6)
         if _DISTANCE.match(text):
             text = f"{text.removesuffix('ago').strip()} ago"
         return round(parse_moment(text, now).timestamp() * 1e6)
@@ -47,15 +47,15 @@ def moment_us(text: str, now_us: int) -> int:
         raise ValueError(f"{text!r} is not a time: write it as 2m ago or 14:30") from error
 
 
-def moment_words(text: str, now_us: int) -> str:
-    """Return the local time that a text means; empty for an invalid text."""
+def describe_moment(text: str, now_us: int) -> str:
+    """Return the moment of a text as local time; empty for a bad text."""
     try:
         return local_text(moment_us(text, now_us), "%Y-%m-%d %H:%M:%S")
     except ValueError:
         return ""
 
 
-def _last_at(match: re.Match[str], current: datetime) -> datetime:
+def _last_time_of_day(match: re.Match[str], current: datetime) -> datetime:
     hour, minute, second = (int(part or 0) for part in match.groups())
     today = current.replace(hour=hour, minute=minute, second=second, microsecond=999_999)
     return today if today <= current.replace(microsecond=999_999) else today - timedelta(days=1)
@@ -71,45 +71,45 @@ class EventsScreen(TableScreen):
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = EVENT_COLUMNS
     NOUN = "events"
     START = Order("time", reverse=True)
-    OF_A_ROW: ClassVar[frozenset[str]] = frozenset({"time", "fold"})
+    ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"time", "fold"})
 
     def __init__(self) -> None:
         super().__init__()
-        self.where.meant = lambda: {self.table.cursor_key} if self.is_mounted else ()
-        self._sought = ""
-        """The time that was asked for, until the newest state is here."""
-        self._folds = True
-        """What happens again and again is one row, unless one looks for single events."""
-        self._counted: tuple[Sequence[Happening], ...] = ()
+        self.scope.get_target_keys = lambda: {self.table.cursor_key} if self.is_mounted else ()
+        self._requested_time = ""
+        """The typed time, until the next state arrives; empty without one."""
+        self._folding_enabled = True
+        """Whether similar events are one row, unless a filter is set."""
+        self._counted_events: tuple[Sequence[Happening], ...] = ()
         self._kinds: Counter[str] = Counter()
-        """Number of events by kind, at the last count."""
+        """Kind → number of events, at the last count."""
 
-    def chosen(self) -> Happening | None:
-        """Return the event under the cursor."""
+    def find_event(self) -> Happening | None:
+        """Return the event under the cursor; None in an empty table."""
         rows, position = self.rows, self.table.cursor
         if rows is None or position >= len(rows.order):
             return None
-        view, row = of_system(rows.view, rows.order[position])
+        view, row = find_system_row(rows.view, rows.order[position])
         event: Happening = view.at(row)
         return event
 
     @on(RowSelected)
     def _open(self) -> None:
-        """Open the consumer, else the stream, of the event."""
-        event = self.chosen()
+        """Open the consumer of the event under the cursor, else its stream."""
+        event = self.find_event()
         if not isinstance(event, Advisory) or not event.stream:
             self.notify("this event does not belong to a stream", timeout=2)
         elif (event.stream, event.consumer) in {
             key[:2] for key in self.state.consumers.roster.keys
         }:
-            open_of_row(self, Open("consumer", event.stream, event.consumer))
+            post_for_row(self, Open("consumer", event.stream, event.consumer))
         elif event.stream in {key[0] for key in self.state.streams.roster.keys}:
-            open_of_row(self, Open("stream", event.stream))
+            post_for_row(self, Open("stream", event.stream))
         else:
             self.notify(f"stream {safe_copy(event.stream)} is gone", markup=False, timeout=2)
 
     def action_time(self) -> None:
-        """Prompt for a time, and move to the events then."""
+        """Prompt for a time, and move to the events at that time."""
 
         def refusal(text: str) -> str:
             try:
@@ -118,33 +118,33 @@ class EventsScreen(TableScreen):
                 return str(error)
             return ""
 
-        def go(text: str | None) -> None:
-            self._sought = text or ""
-            self._folds = self._folds and not text
+        def store_requested_time(text: str | None) -> None:
+            self._requested_time = text or ""
+            self._folding_enabled = self._folding_enabled and not text
 
         def meaning(text: str) -> str:
-            return moment_words(text, self.state.now_at_us)
+            return describe_moment(text, self.state.now_at_us)
 
         title = "When? For example 2m ago, or 14:30"
-        self.app.push_screen(Prompt(title, refusal=refusal, meaning=meaning), go)
+        self.app.push_screen(Prompt(title, refusal=refusal, meaning=meaning), store_requested_time)
 
     def action_fold(self) -> None:
-        """Switch between a row per event, and folded similar ones."""
-        self._folds = not self._folds
+        """Switch between a row for each event, and one for similar events."""
+        self._folding_enabled = not self._folding_enabled
         self.refresh_state()
 
     @property
     def _is_folded(self) -> bool:
-        return self._folds and not self.ordering.order.pattern
+        return self._folding_enabled and not self.ordering.order.pattern
 
     def on_state_changed(self, message: StateChanged) -> None:
-        """Move to the requested time: `2m ago` counts from now, not from the prompt."""
-        text, self._sought = self._sought, ""
+        """Move to the typed time; `2m ago` is relative to this state, not to the prompt."""
+        text, self._requested_time = self._requested_time, ""
         if text:
-            self.call_next(self._go_to, moment_us(text, message.state.now_at_us))
+            self.call_next(self._move_to, moment_us(text, message.state.now_at_us))
 
-    def _go_to(self, at_us: int) -> None:
-        """Move the cursor to the newest event up to a moment."""
+    def _move_to(self, at_us: int) -> None:
+        """Move the cursor to the newest event up to a moment, else to the oldest one."""
         if self.rows is None or not self.rows.order:
             return
         event_view = self.rows.view
@@ -152,30 +152,34 @@ class EventsScreen(TableScreen):
             (event_view.at(row).at_us, position) for position, row in enumerate(self.rows.order)
         ]
         before = [time for time in times if time[0] <= at_us]
-        found_us, position = max(before) if before else min(times)
+        event_at_us, position = max(before) if before else min(times)
         self.table.move(position)
         if not before:
-            self.notify(f"the oldest event here is from {local_text(found_us)}", timeout=4)
+            self.notify(f"the oldest event here is from {local_text(event_at_us)}", timeout=4)
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the caption; it says from when on events are kept."""
+        """Return the caption, with the time since which all events are kept, and a hint."""
         text = super().caption_text(shown, total)
-        happenings = (system.state.happenings for system in self.where.shown)
-        first_kept_us = [events[0].at_us for events in happenings if len(events) >= EVENTS_KEPT]
-        # From here on nothing is left out of any system.
-        text = f"{text}  ·  kept since {local_text(max(first_kept_us))}" if first_kept_us else text
+        happenings = (system.state.happenings for system in self.scope.shown_systems)
+        oldest_events_us = [events[0].at_us for events in happenings if len(events) >= EVENTS_KEPT]
+        # From this time on, the events of every system are complete.
+        text = (
+            f"{text}  ·  kept since {local_text(max(oldest_events_us))}"
+            if oldest_events_us
+            else text
+        )
         return f"{text}  ·  {hint}" if (hint := self._hint()) else text
 
     def _hint(self) -> str:
-        """Return how to see other events, if most are of one kind."""
+        """Return the text on unfolding events, or on hiding a kind that most events have."""
         if self._is_folded:
             key = key_of(self, "events.fold")
             return f"repeats are folded: {key} shows each" if key else ""
         if self.ordering.order.pattern or self.ordering.order.problems_only:
             return ""
-        happenings = tuple(system.state.happenings for system in self.where.shown)
-        if happenings != self._counted:
-            self._counted = happenings
+        happenings = tuple(system.state.happenings for system in self.scope.shown_systems)
+        if happenings != self._counted_events:
+            self._counted_events = happenings
             self._kinds = Counter(map(kind_text, chain.from_iterable(happenings)))
         kind, count = next(iter(self._kinds.most_common(1)), ("", 0))
         if len(self._kinds) < 2 or 2 * count < self._kinds.total():
@@ -183,7 +187,7 @@ class EventsScreen(TableScreen):
         return f"{count} are {kind}: /!{kind} shows the others"
 
     def empty_hint(self) -> str:
-        """Return what appears here."""
+        """Return the text of an empty table: which events appear here."""
         if self.state.replay is not None:
             return "none was recorded before this moment"
         return "advisories, changes and notes appear here when they happen"
@@ -191,4 +195,6 @@ class EventsScreen(TableScreen):
     def view(self) -> Any:
         """Return the events of the current state, of all systems."""
         view_class = FoldedEvents if self._is_folded else EventView
-        return joined(self.where.shown, lambda system: view_class(system.state, system.late_us))
+        return join_views(
+            self.scope.shown_systems, lambda system: view_class(system.state, system.poll_age_us)
+        )

@@ -1,1 +1,1 @@
-"""The findings screen: open findings, worst first, with start, evidence and advice."""
+"""Screens of findings: open ones, worst first, with age, evidence and advice."""

@@ -1,4 +1,4 @@
-"""Links of findings to screens, and actions of their advice. Pure.
+"""The screens to open for findings, and the actions that their advice names.
 
 The advice itself is in the catalogue; only actions listed here are offered.
 """
@@ -13,83 +13,83 @@ from natstui.model.findings.catalogue import streams as s
 from natstui.model.findings.catalogue.kind import ANY_LIMIT_PATH, Kind
 from natstui.model.findings.finding import Finding
 from natstui.model.live.state import State
-from natstui.tui.frame.action_keys import Target, allowed, made_at_us
-from natstui.tui.frame.action_runner import messages_from
-from natstui.tui.frame.messages import Manage, Open, ToApp, Typed
+from natstui.tui.frame.action_keys import Target, find_created_at_us, is_allowed
+from natstui.tui.frame.action_runner import message_list_request
+from natstui.tui.frame.messages import CommandEntered, Manage, Open, ToApp
 
-ABOUT_MESSAGES = frozenset({c.POISON, c.GAVE_UP, c.TERMINATED, c.FLOOR_BLOCKED})
-"""Kinds that link to a message."""
+ABOUT_MESSAGES = frozenset({c.POISON, c.MAX_DELIVER_REACHED, c.TERMINATED, c.FLOOR_BLOCKED})
+"""Kinds of findings that open their messages."""
 
-ADVISED: Mapping[Kind, tuple[str, ...]] = {
-    c.ALL_NAKED: ("pause_consumer",),
+ADVISED_ACTIONS: Mapping[Kind, tuple[str, ...]] = {
+    c.ALL_NAKD: ("pause_consumer",),
     c.POISON: ("delete_message",),
     c.NO_PULLS: ("pull",),
-    c.NO_PULLS_SEEN: ("pull",),
-    c.ACK_LIMIT: ("edit-consumer max_ack_pending",),
+    c.NO_PULLS_PACE_UNKNOWN: ("pull",),
+    c.MAX_ACK_PENDING_REACHED: ("edit-consumer max_ack_pending",),
     c.PULLS_REFUSED: ("edit-consumer max_batch",),
-    c.STALLED: ("step_down_consumer",),
+    c.PULL_STALLED: ("step_down_consumer",),
     c.PUSH_STALLED: ("step_down_consumer",),
-    c.SKIPPED: ("edit-stream max_bytes",),
-    c.GAVE_UP: ("publish-again",),
-    c.FALLING_BEHIND: ("edit-consumer max_ack_pending",),
+    c.LOST_BEFORE_DELIVERY: ("edit-stream max_bytes",),
+    c.MAX_DELIVER_REACHED: ("publish-again",),
+    c.LAGGING: ("edit-consumer max_ack_pending",),
     c.REDELIVERING: ("edit-consumer ack_wait",),
     c.PAUSED: ("resume_consumer",),
-    c.ACK_WAIT_SHORT: ("edit-consumer ack_wait",),
-    c.MAX_WAITING: ("edit-consumer max_waiting",),
-    c.NO_MATCH: ("edit-consumer filter_subjects",),
+    c.ACKED_AFTER_ACK_WAIT: ("edit-consumer ack_wait",),
+    c.MAX_WAITING_REACHED: ("edit-consumer max_waiting",),
+    c.FILTER_MATCHES_NOTHING: ("edit-consumer filter_subjects",),
     c.PINNED_IDLE: ("unpin_consumer",),
-    c.EXPIRING: ("edit-consumer inactive_threshold",),
-    c.LEADER_FLAPS: ("step_down_consumer",),
-    c.GONE: ("undo",),
-    c.NEAR_ACK_LIMIT: ("edit-consumer max_ack_pending",),
-    c.RATE_LIMITED: ("edit-consumer rate_limit_bps",),
+    c.EXPIRES_SOON: ("edit-consumer inactive_threshold",),
+    c.LEADER_CHANGES_OFTEN: ("step_down_consumer",),
+    c.CONSUMER_DELETED: ("undo",),
+    c.NEAR_MAX_ACK_PENDING: ("edit-consumer max_ack_pending",),
+    c.RATE_LIMIT_REACHED: ("edit-consumer rate_limit_bps",),
     c.WAITS_FOR_BACKOFF: ("edit-consumer backoff",),
-    s.S_LOST: ("purge_stream",),
-    s.S_REFUSING: ("edit-stream max_bytes", "purge_stream"),
-    s.S_SILENT: ("edit-stream sources",),
-    s.S_SOURCE_ERROR: ("edit-stream sources",),
-    s.S_UNSERVED: ("add-consumer", "edit-stream subjects"),
-    s.S_NEAR: ("edit-stream max_bytes", "purge_stream"),
-    s.S_FULL_SOON: ("edit-stream max_bytes", "purge_stream"),
-    s.S_SUBJECTS: ("edit-stream max_msgs_per_subject",),
-    s.S_OWN_SUBJECTS: ("edit-stream max_msgs_per_subject", "edit-stream max_age"),
-    s.S_HOLES: ("purge_stream",),
-    s.S_LEADER_FLAPS: ("step_down_stream",),
-    s.S_GONE: ("undo",),
-    s.S_CONSUMER_LIMIT: ("edit-stream max_consumers",),
-    s.S_ORIGIN_MISSING: ("edit-stream sources",),
-    s.S_SOURCE_UNMATCHED: ("edit-stream sources",),
-    k.K_AGE_BELOW_WAIT: ("edit-consumer ack_wait", "edit-stream max_age"),
-    k.K_ONE_PENDING: ("edit-consumer max_ack_pending",),
-    k.K_UNLIMITED_DELIVERIES: ("edit-consumer max_deliver",),
-    k.K_UNUSED: ("delete_consumer",),
-    k.K_EXPIRES_BEFORE_ACK: ("edit-consumer inactive_threshold",),
-    k.K_FEWER_REPLICAS: ("edit-consumer num_replicas",),
-    k.K_BACKOFF_CUT: ("edit-consumer max_deliver",),
-    k.K_NO_LIMIT: ("edit-stream max_bytes",),
-    k.K_MEMORY: ("clone-stream",),
-    k.K_ONE_REPLICA: ("edit-stream num_replicas",),
-    k.K_INACTIVE: ("delete_stream", "edit-stream num_replicas"),
-    k.K_NO_DIRECT: ("edit-stream allow_direct",),
-    k.K_NO_ACK: ("edit-stream no_ack",),
-    k.K_SHORT_DUPLICATES: ("edit-stream duplicate_window",),
-    k.K_LED_TOGETHER: ("step_down_stream",),
+    s.STREAM_MESSAGES_LOST: ("purge_stream",),
+    s.STREAM_FULL: ("edit-stream max_bytes", "purge_stream"),
+    s.MIRROR_NOT_ACTIVE: ("edit-stream sources",),
+    s.SOURCE_ERROR: ("edit-stream sources",),
+    s.ORPHANED_MESSAGES: ("add-consumer", "edit-stream subjects"),
+    s.STREAM_NEARLY_FULL: ("edit-stream max_bytes", "purge_stream"),
+    s.STREAM_FULL_SOON: ("edit-stream max_bytes", "purge_stream"),
+    s.MANY_SUBJECTS: ("edit-stream max_msgs_per_subject",),
+    s.SUBJECT_PER_MESSAGE: ("edit-stream max_msgs_per_subject", "edit-stream max_age"),
+    s.MANY_HOLES: ("purge_stream",),
+    s.STREAM_LEADER_CHANGES_OFTEN: ("step_down_stream",),
+    s.STREAM_DELETED: ("undo",),
+    s.CONSUMER_LIMIT_REACHED: ("edit-stream max_consumers",),
+    s.ORIGIN_MISSING: ("edit-stream sources",),
+    s.SOURCE_FILTER_MATCHES_NOTHING: ("edit-stream sources",),
+    k.MAX_AGE_BELOW_ACK_WAIT: ("edit-consumer ack_wait", "edit-stream max_age"),
+    k.MAX_ACK_PENDING_IS_ONE: ("edit-consumer max_ack_pending",),
+    k.UNLIMITED_DELIVERIES: ("edit-consumer max_deliver",),
+    k.CONSUMER_UNUSED: ("delete_consumer",),
+    k.INACTIVE_THRESHOLD_BELOW_ACK_WAIT: ("edit-consumer inactive_threshold",),
+    k.FEWER_REPLICAS_THAN_STREAM: ("edit-consumer num_replicas",),
+    k.LAST_BACKOFF_REPEATS: ("edit-consumer max_deliver",),
+    k.STREAM_WITHOUT_LIMIT: ("edit-stream max_bytes",),
+    k.STREAM_IN_MEMORY: ("clone-stream",),
+    k.ONE_REPLICA: ("edit-stream num_replicas",),
+    k.STREAM_INACTIVE: ("delete_stream", "edit-stream num_replicas"),
+    k.NO_DIRECT_GET: ("edit-stream allow_direct",),
+    k.PUBLISHES_UNCONFIRMED: ("edit-stream no_ack",),
+    k.SHORT_DUPLICATE_WINDOW: ("edit-stream duplicate_window",),
+    k.LEADERS_ON_ONE_SERVER: ("step_down_stream",),
 }
-"""Kind → advised actions, the best first; those of a form with the field to edit."""
+"""Advised actions by kind of finding, the best first; a form is followed by the field to edit."""
 
 _ON_MESSAGES = {"delete_message", "publish-again"}
 _ANY_LIMIT = f"edit-stream {ANY_LIMIT_PATH}"
-"""Links to the limit that is reached."""
+"""The advised action for a stream limit; the field of the reached limit replaces the path."""
 
 
-def name_of(advised_action: str) -> str:
-    """Return the name of an action without its form field."""
+def action_name(advised_action: str) -> str:
+    """Return the name of an advised action, without the field to edit."""
     return advised_action.partition(" ")[0]
 
 
-def advised(finding: Finding) -> tuple[str, ...]:
+def advised_actions(finding: Finding) -> tuple[str, ...]:
     """Return the advised actions of a finding; empty if its kind has none."""
-    actions = ADVISED.get(finding.kind, ())
+    actions = ADVISED_ACTIONS.get(finding.kind, ())
     if finding.limit is not None:
         path = f"edit-stream {finding.limit.path}"
         actions = tuple(path if action == _ANY_LIMIT else action for action in actions)
@@ -98,11 +98,11 @@ def advised(finding: Finding) -> tuple[str, ...]:
     return tuple(action for action in actions if action not in _ON_MESSAGES)
 
 
-def action_message(finding: Finding, action: str) -> Manage:
-    """Return the message to the app that executes an advised action."""
+def action_request(finding: Finding, action: str) -> Manage:
+    """Return the request to the app that executes an advised action."""
     entity = finding.entity
     of_stream = Target(entity.stream, None, None if entity.consumer else entity.created_at_us)
-    match name_of(action):
+    match action_name(action):
         case "undo":
             return Manage("undo")
         case "delete_message":
@@ -118,26 +118,33 @@ def action_message(finding: Finding, action: str) -> Manage:
             return Manage(action, (target,))
 
 
-def messages_message(finding: Finding) -> Manage:
-    """Return the message to the app that lists messages from the first evidence on."""
+def messages_request(finding: Finding) -> Manage:
+    """Return the request to the app that lists the messages of a finding."""
     target = Target(finding.entity.stream, finding.entity.consumer or None)
-    return messages_from(target, finding)
+    return message_list_request(target, finding)
 
 
-def place_of(finding: Finding, state: State) -> ToApp | str:
-    """Return the message to the app that opens a finding's subject; or why there is none."""
+def find_destination(finding: Finding, state: State) -> ToApp | str:
+    """Return the request to the app that opens the screen for a finding, or the reason as text if
+    there is none.
+    """
     entity, is_live = finding.entity, state.replay is None
     if not entity.stream:
-        return Typed("server")
-    exists = made_at_us(state, Target(entity.stream)) is not None
+        return CommandEntered("server")
+    exists = find_created_at_us(state, Target(entity.stream)) is not None
     if not exists:
-        return f"stream {entity.stream} is gone"
+        return f"stream {entity.stream} was deleted"
     if is_live and finding.kind in ABOUT_MESSAGES and finding.sequences:
-        return messages_message(finding)
-    forms = [action for action in advised(finding) if action.startswith("edit-")]
-    if is_live and finding.kind in k.SETTING_KINDS and forms and allowed(state, name_of(forms[0])):
-        return action_message(finding, forms[0])
+        return messages_request(finding)
+    forms = [action for action in advised_actions(finding) if action.startswith("edit-")]
+    if (
+        is_live
+        and finding.kind in k.SETTING_KINDS
+        and forms
+        and is_allowed(state, action_name(forms[0]))
+    ):
+        return action_request(finding, forms[0])
     consumer = Target(entity.stream, entity.consumer)
-    if entity.consumer and made_at_us(state, consumer) is not None:
+    if entity.consumer and find_created_at_us(state, consumer) is not None:
         return Open("consumer", entity.stream, entity.consumer)
     return Open("stream", entity.stream)

@@ -7,25 +7,25 @@ from functools import partial
 
 from natstui.clean import clean_line
 from natstui.model.columns.view import View
-from natstui.model.findings.catalogue.account import A_UNLIMITED
+from natstui.model.findings.catalogue.account import ACCOUNT_UNLIMITED
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.catalogue.settings import SETTING_KINDS
-from natstui.model.findings.finding import Entity, Finding, folded, worst_first
+from natstui.model.findings.finding import Entity, Finding, group_findings, worst_first
 from natstui.model.live.state import State
 from natstui.model.live.table import Key
 from natstui.model.records.silences import Silence
 from natstui.tui.frame.columns import ColumnSpec
-from natstui.tui.frame.view import TREND_WIDTH, minute, severity_cell
+from natstui.tui.frame.view import TREND_WIDTH, minute_means, severity_cell
 from natstui.tui.kit.sparkline import sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import duration_text
 
-OVER_SHOWN = 50
-"""Limit of ended findings in the table, newest first."""
+MAX_ENDED = 50
+"""Maximum number of ended findings in the table; the newest are kept."""
 
 
-class Found:
-    """The sorted findings of a state; created again only when they change."""
+class SortedFindings:
+    """The findings of a state, sorted for the table."""
 
     def __init__(
         self,
@@ -34,121 +34,122 @@ class Found:
         *,
         with_hints: bool = False,
         with_ended: bool = True,
-        folds: bool = False,
+        is_folding: bool = False,
     ) -> None:
-        """Sort the findings of a state; `hints` are those about settings, which may be left out.
+        """Sort the findings of a state and `hints`, the findings about settings.
 
-        So may ended ones. With `folds`, many open findings of a kind are one row, and so are
-        repeated ones.
+        Informational findings about settings are left out unless `with_hints`, ended findings
+        unless `with_ended`. With `is_folding`, many open findings of a kind are one row, and so
+        are the ended findings of a kind and entity.
         """
         findings = state.findings
         visible = [
-            *findings.open(),
-            *(hint for hint in hints if findings.silence_of(hint) is None),
+            *findings.list_open(),
+            *(hint for hint in hints if findings.find_silence(hint) is None),
         ]
-        told = [finding for finding in visible if with_hints or not is_hint(finding)]
-        self.left_out_count = len(visible) - len(told)
-        self.open = sorted(told, key=worst_first)
+        visible_findings = [finding for finding in visible if with_hints or not is_hint(finding)]
+        self.left_out_count = len(visible) - len(visible_findings)
+        self.open = sorted(visible_findings, key=worst_first)
         hidden = [
-            *findings.silenced(),
-            *(hint for hint in hints if findings.silence_of(hint) is not None),
+            *findings.list_silenced(),
+            *(hint for hint in hints if findings.find_silence(hint) is not None),
         ]
         self.silenced = sorted(hidden, key=worst_first)
-        """Open as well, but nobody wants to hear of them now."""
-        self.over = list(reversed(state.findings.resolved[-OVER_SHOWN:]))
-        self.all: list[Finding] = [*self.open, *self.silenced, *(self.over if with_ended else ())]
-        lines = folded(self.open) if folds else []
+        """Open findings that the user has silenced for a time."""
+        self.ended = list(reversed(state.findings.resolved[-MAX_ENDED:]))
+        self.all: list[Finding] = [*self.open, *self.silenced, *(self.ended if with_ended else ())]
+        lines = group_findings(self.open) if is_folding else []
         row_by_id = {id(finding): row for row, finding in enumerate(self.open)}
         self.others_text = {row_by_id[id(line.first)]: line.others_text for line in lines}
-        """Row → how many others of its kind it has with it, or how often it is over; without any
-        where none is folded."""
+        """Row → text with the number of findings folded into it, such as `(3 times)`; empty
+        without folding."""
         self.rows: Sequence[int] = range(len(self.all))
-        if folds:
-            over_from = len(self.open) + len(self.silenced)
+        if is_folding:
+            first_ended_row = len(self.open) + len(self.silenced)
             ended_by_key: dict[tuple[Kind, str], list[int]] = {}
-            for row, finding in enumerate(self.all[over_from:], over_from):
+            for row, finding in enumerate(self.all[first_ended_row:], first_ended_row):
                 ended_by_key.setdefault((finding.kind, finding.entity.text), []).append(row)
             newest = [rows[0] for rows in ended_by_key.values()]
-            self.rows = [*self.others_text, *range(len(self.open), over_from), *newest]
+            self.rows = [*self.others_text, *range(len(self.open), first_ended_row), *newest]
             self.others_text |= {
                 rows[0]: f"({len(rows)} times)" for rows in ended_by_key.values() if len(rows) > 1
             }
 
     @property
     def is_folded(self) -> bool:
-        """Return whether a row represents other findings of its kind too."""
+        """Return whether any row stands for several findings."""
         return any(self.others_text.values())
 
 
 def is_hint(finding: Finding) -> bool:
-    """Return whether a finding is only informational, and about settings."""
+    """Return whether a finding is an informational one about settings."""
     kind = finding.kind
-    return kind.severity == "info" and (kind in SETTING_KINDS or kind is A_UNLIMITED)
+    return kind.severity == "info" and (kind in SETTING_KINDS or kind is ACCOUNT_UNLIMITED)
 
 
 class FindingView(View):
-    """Findings at one moment, by row: open ones come first."""
+    """The findings at one moment, by row: open, silenced, then ended findings."""
 
-    def __init__(self, state: State, late_us: int, found_rows: Found) -> None:
-        super().__init__(state, late_us)
-        self.found = found_rows
-        self.roster = found_rows
-        """Another one when there are other findings."""
+    def __init__(self, state: State, poll_age_us: int, sorted_findings: SortedFindings) -> None:
+        super().__init__(state, poll_age_us)
+        self.sorted_findings = sorted_findings
+        self.roster = sorted_findings
+        """Identity of the set of rows: another object after any finding changed."""
 
     def __len__(self) -> int:
-        return len(self.found.all)
+        return len(self.sorted_findings.all)
 
     def rows(self) -> Sequence[int]:
-        """Return the rows to show: all, or one per fold."""
-        return self.found.rows
+        """Return the rows to show: of folded findings only the first."""
+        return self.sorted_findings.rows
 
     def at(self, row: int) -> Finding:
-        """Return the finding of a row."""
-        return self.found.all[row]
+        """Return the finding in a row."""
+        return self.sorted_findings.all[row]
 
     def key(self, row: int) -> Hashable:
-        """Return the identity of a finding, which stays after its end."""
+        """Return the identity of the finding in a row, the same after its end."""
         return key_of(self.at(row))
 
     def stale_s(self, row: int) -> float | None:
-        """Return None: a finding stays until it has ended."""
+        """Return None: findings never become stale."""
         return None
 
     def has_problem(self, row: int) -> bool:
-        """Return whether it is open, not silenced, and more than informational."""
+        """Return whether the finding is open, not silenced, and more than informational."""
         finding = self.at(row)
-        return self.told(row) and finding.kind.severity != "info"
+        return self.is_open(row) and finding.kind.severity != "info"
 
-    def told(self, row: int) -> bool:
-        """Return whether it is open and not silenced."""
-        return row < len(self.found.open)
+    def is_open(self, row: int) -> bool:
+        """Return whether the finding is open and not silenced."""
+        return row < len(self.sorted_findings.open)
 
     def silence(self, row: int) -> Silence | None:
-        """Return its silence; None if it is not silenced, or has ended."""
+        """Return the silence of the finding; None if it is not silenced, or has ended."""
         finding = self.at(row)
-        return self.state.findings.silence_of(finding) if finding.until_us is None else None
+        return self.state.findings.find_silence(finding) if finding.until_us is None else None
 
     def search_text(self, row: int) -> str:
-        """Return all its texts, which a filter searches."""
+        """Return the texts of the finding in which a filter searches."""
         finding = self.at(row)
         return " ".join(
             (
                 finding.kind.severity,
                 finding.kind.code,
                 entity_text(finding.entity),
-                what_text(finding),
+                evidence_text(finding),
             )
         )
 
 
 def key_of(finding: Finding) -> tuple[str, str, int, int]:
-    """Return the identity of a finding, with the name of its entity first."""
+    """Return the identity of a finding: entity, code, and times of creation and start."""
     entity = finding.entity
     return entity.text, finding.kind.code, entity.created_at_us, finding.since_us
 
 
 def entity_text(entity: Entity) -> str:
-    """Return the entity of a finding, on one harmless line."""
+    """Return the name of a finding's entity, on one line without control characters."""
     if not entity.consumer:
         return clean_line(entity.text)
     return clean_line(
@@ -156,15 +157,15 @@ def entity_text(entity: Entity) -> str:
     )
 
 
-def what_text(finding: Finding) -> str:
-    """Return the label and evidence of a finding."""
+def evidence_text(finding: Finding) -> str:
+    """Return the label and evidence of a finding, on one line."""
     return clean_line(f"{finding.kind.word}: {finding.text}")
 
 
 def _severity(view: FindingView, row: int) -> Cell:
-    """Critical, warning or info; silenced with `z`; over: it ended a moment ago."""
+    """Critical, warning or info; silenced with `z`; over: the finding has ended recently."""
     finding = view.at(row)
-    if view.told(row):
+    if view.is_open(row):
         return severity_cell(finding.kind)
     return Cell("· over" if finding.until_us is not None else "z silenced", "dim")
 
@@ -176,21 +177,21 @@ def _code(view: FindingView, row: int) -> Cell:
 
 def _entity(view: FindingView, row: int) -> Cell:
     """Stream, consumer, server or account concerned, or the data that cannot be read."""
-    others = view.found.others_text.get(row)
+    others = view.sorted_findings.others_text.get(row)
     text = " ".join(filter(None, (entity_text(view.at(row).entity), others)))
-    return Cell(text, "strong" if view.told(row) else "dim")
+    return Cell(text, "strong" if view.is_open(row) else "dim")
 
 
 def _what(view: FindingView, row: int) -> Cell:
-    """What is wrong in a word or two, and the numbers that show it."""
+    """Label of the finding, and the numbers that show it."""
     finding, silence = view.at(row), view.silence(row)
     if silence is not None:
-        return Cell(f"{clean_line(silence.reason)}  ·  {what_text(finding)}", "dim")
-    return Cell(what_text(finding), "" if view.told(row) else "dim")
+        return Cell(f"{clean_line(silence.reason)}  ·  {evidence_text(finding)}", "dim")
+    return Cell(evidence_text(finding), "" if view.is_open(row) else "dim")
 
 
 def _since(view: FindingView, row: int) -> Cell:
-    """How long it has lasted; how long ago it ended; how long it is still silenced."""
+    """Duration of an open finding, time since the end, or remaining time of the silence."""
     finding, silence = view.at(row), view.silence(row)
     if finding.until_us is not None:
         return Cell(f"{view.age_text(finding.until_us)} ago", "dim")
@@ -203,13 +204,13 @@ def _trend(view: FindingView, row: int) -> Cell:
     """Pending messages of a consumer, stored messages of a stream, over the last minute."""
     finding = view.at(row)
     entity = finding.entity
-    if not view.told(row) or not entity.created_at_us:
+    if not view.is_open(row) or not entity.created_at_us:
         return Cell("")
     state, name = view.state, "pending_msgs" if entity.consumer else "stored_msgs"
     history = state.consumer_history if entity.consumer else state.stream_history
     names = (entity.stream, entity.consumer) if entity.consumer else (entity.stream,)
     key: Key = (*names, entity.created_at_us)
-    values = minute(view, history.series(key, name, 60))
+    values = minute_means(view, history.series(key, name, 60))
     return Cell(sparkline(values, TREND_WIDTH), "accent")
 
 
@@ -217,38 +218,64 @@ Sort = Callable[[FindingView], Sequence[object]]
 
 
 def _by_severity(view: FindingView) -> Sequence[object]:
-    findings = view.found
+    findings = view.sorted_findings
     # The worst and the oldest have the highest, as on the other screens; then silenced ones, and
     # at the end those that are over, the newest first.
-    open_ones = [(2, finding.severity_level, -finding.since_us) for finding in findings.open]
+    open_keys = [(2, finding.severity_level, -finding.since_us) for finding in findings.open]
     hidden = [(1, finding.severity_level, -finding.since_us) for finding in findings.silenced]
-    return [*open_ones, *hidden, *((0, 0, finding.until_us or 0) for finding in findings.over)]
+    return [*open_keys, *hidden, *((0, 0, finding.until_us or 0) for finding in findings.ended)]
 
 
-def _by(get: Callable[[Finding], object]) -> Sort:
+def _sort_open_by(get: Callable[[Finding], object]) -> Sort:
     """Sort open findings by a value; silenced and ended ones come last in both directions."""
     return lambda view: [
-        get(finding) if view.told(row) else None for row, finding in enumerate(view.found.all)
+        get(finding) if view.is_open(row) else None
+        for row, finding in enumerate(view.sorted_findings.all)
     ]
 
 
-_words: Callable[..., ColumnSpec[FindingView]] = partial(ColumnSpec, align="left", descends=False)
+_text_column: Callable[..., ColumnSpec[FindingView]] = partial(
+    ColumnSpec, align="left", descends=False
+)
 
 FINDING_COLUMNS: tuple[ColumnSpec[FindingView], ...] = (
-    _words("severity", "SEVERITY", 10, 0, _severity, _by_severity, descends=True),
-    _words("code", "CODE", 6, 4, _code, _by(lambda finding: finding.kind.code), from_width=100),
-    _words("entity", "WHERE", 26, 1, _entity, _by(lambda finding: finding.entity.text), flex=1),
-    _words(
-        "what", "WHAT", 28, 2, _what, _by(lambda finding: finding.kind.word), flex=6, max_width=160
+    _text_column("severity", "SEVERITY", 10, 0, _severity, _by_severity, descends=True),
+    _text_column(
+        "code",
+        "CODE",
+        6,
+        4,
+        _code,
+        _sort_open_by(lambda finding: finding.kind.code),
+        from_width=100,
     ),
-    ColumnSpec("since", "FOR", 9, 3, _since, _by(lambda finding: -finding.since_us)),
-    _words(
+    _text_column(
+        "entity",
+        "WHERE",
+        26,
+        1,
+        _entity,
+        _sort_open_by(lambda finding: finding.entity.text),
+        flex=1,
+    ),
+    _text_column(
+        "what",
+        "WHAT",
+        28,
+        2,
+        _what,
+        _sort_open_by(lambda finding: finding.kind.word),
+        flex=6,
+        max_width=160,
+    ),
+    ColumnSpec("since", "FOR", 9, 3, _since, _sort_open_by(lambda finding: -finding.since_us)),
+    _text_column(
         "trend",
         "TREND 1m",
         TREND_WIDTH,
         5,
         _trend,
-        _by(lambda finding: finding.since_us),
+        _sort_open_by(lambda finding: finding.since_us),
         from_width=150,
     ),
 )

@@ -22,7 +22,7 @@ from natstui.tui.kit.text import safe
 
 
 class FindingDetail(LiveScreen):
-    """Shows a finding, until after its end."""
+    """Shows all details of a finding, also after its end."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -36,28 +36,28 @@ class FindingDetail(LiveScreen):
 
     def __init__(self, finding: Finding) -> None:
         super().__init__()
-        self.shown = finding
-        self.finding = FindingKeys(self, lambda: self.shown)
+        self.current_finding = finding
+        self.finding = FindingKeys(self, lambda: self.current_finding)
 
     def body(self) -> Iterable[Widget]:
-        """Yield a caption line and the text."""
+        """Yield the caption and the details of the finding."""
         yield Static(id="caption", markup=False)
         yield VerticalScroll(SectionText())
 
     def refresh_state(self) -> None:
-        """Show the current finding; the last text stays if it is not listed any more."""
-        had_ended = self.shown.until_us is not None
-        self.shown = self._newest()
-        if (self.shown.until_us is not None) is not had_ended:
+        """Show the newest state of the finding; a finding not listed any more stays unchanged."""
+        had_ended = self.current_finding.until_us is not None
+        self.current_finding = self._find_current()
+        if (self.current_finding.until_us is not None) is not had_ended:
             self.refresh_bindings()
-        name = f"{entity_text(self.shown.entity)}  ›  {self.shown.kind.word}"
-        self.caption.update(safe(name + ("  ·  over" if self.shown.until_us else "")))
-        self.text.show(finding_sections(View(self.state, self.late_us), self.shown))
+        name = f"{entity_text(self.current_finding.entity)}  ›  {self.current_finding.kind.word}"
+        self.caption.update(safe(name + ("  ·  over" if self.current_finding.until_us else "")))
+        self.text.show(finding_sections(View(self.state, self.poll_age_us), self.current_finding))
 
-    def _newest(self) -> Finding:
-        findings, key = self.state.findings, key_of(self.shown)
-        now = findings.of(self.shown.entity)
+    def _find_current(self) -> Finding:
+        findings, key = self.state.findings, key_of(self.current_finding)
+        now = findings.list_open_of(self.current_finding.entity)
         matches = (
             finding for finding in (*now, *reversed(findings.resolved)) if key_of(finding) == key
         )
-        return next(matches, self.shown)
+        return next(matches, self.current_finding)

@@ -13,21 +13,21 @@ from natstui.model.assets.meaning import duration_meaning
 from natstui.model.findings.finding import Finding
 from natstui.model.records.managing import SilenceFinding
 from natstui.tui.findings.advice import (
-    action_message,
-    advised,
-    messages_message,
-    name_of,
-    place_of,
+    action_name,
+    action_request,
+    advised_actions,
+    find_destination,
+    messages_request,
 )
 from natstui.tui.findings.cells import entity_text
-from natstui.tui.frame.action_keys import SPECS, allowed, not_allowed
-from natstui.tui.frame.live import LiveScreen, Question, ScreenPart, ask
+from natstui.tui.frame.action_keys import SPECS, is_allowed, refusal_text
+from natstui.tui.frame.live import CommandPrompt, LiveScreen, ScreenPart, prompt_command
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.text import safe_copy
 from natstui.units import parse_duration_ns
 
 _EXAMPLE = "1h the client is being fixed"
-_LONGEST_S = 366 * 86_400.0
+_MAX_SILENCE_S = 366 * 86_400.0
 
 
 class FindingKeys(ScreenPart):
@@ -40,12 +40,12 @@ class FindingKeys(ScreenPart):
     ]
 
     def __init__(self, screen: LiveScreen, get_finding: Callable[[], Finding | None]) -> None:
-        """Create for a screen; `get_finding` returns the chosen finding."""
-        self._screen, self._chosen = screen, get_finding
+        """Create for a screen; `get_finding` returns the finding to act on, None without one."""
+        self._screen, self._get_finding = screen, get_finding
 
-    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered: with a finding; in a replay only local ones."""
-        finding = self._chosen()
+    def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return whether an action is offered for the finding; in a replay only `go` is."""
+        finding = self._get_finding()
         if finding is None or (action == "messages" and not finding.entity.stream):
             return False
         if action in ("act", "silence") and finding.until_us is not None:
@@ -53,107 +53,110 @@ class FindingKeys(ScreenPart):
         return action == "go" or self._screen.state.replay is None
 
     def action_go(self) -> None:
-        """Open the entity of the finding."""
-        if (finding := self._chosen()) is None:
+        """Open the entity of the finding, or show why it cannot be opened."""
+        if (finding := self._get_finding()) is None:
             return
-        destination = place_of(finding, self._screen.state)
+        destination = find_destination(finding, self._screen.state)
         if isinstance(destination, str):
-            self._say(destination)
+            self._notify(destination)
         else:
             self._screen.app.post_message(destination)
 
     def action_messages(self) -> None:
-        """List the messages of its evidence, else the newest of its stream."""
-        if (finding := self._chosen()) is not None:
-            self._screen.app.post_message(messages_message(finding))
+        """List the messages in the finding's evidence, else the newest of its stream."""
+        if (finding := self._get_finding()) is not None:
+            self._screen.app.post_message(messages_request(finding))
 
     def action_act(self) -> None:
-        """Execute an advised action, with its usual prompt."""
-        if (finding := self._chosen()) is None:
+        """Execute the advised action of the finding with its prompt; of several, prompt which."""
+        if (finding := self._get_finding()) is None:
             return
-        actions = advised(finding)
+        actions = advised_actions(finding)
         if not actions:
-            self._say(finding.act)
+            self._notify(finding.act)
         elif len(actions) == 1:
-            self._do(finding, actions[0])
+            self._execute(finding, actions[0])
         else:
-            options = [(action, _help_of(action)) for action in actions]
+            options = [(action, _action_help(action)) for action in actions]
             # The cursor may be on a finding of another system when it is picked.
-            system = self._screen.where.system
+            system = self._screen.scope.system
             self._screen.app.push_screen(
                 Pick(f"{finding.kind.word}: {clean_line(finding.act)}", options),
-                lambda action: self._do(finding, action, system) if action else None,
+                lambda action: self._execute(finding, action, system) if action else None,
             )
 
     def action_silence(self) -> None:
         """Prompt to silence the finding for a time with a reason, or end its silence."""
-        if (finding := self._chosen()) is None:
+        if (finding := self._get_finding()) is None:
             return
-        if self._screen.state.findings.silence_of(finding) is not None:
+        if self._screen.state.findings.find_silence(finding) is not None:
             self._screen.engine.start(silence_command(finding, None), finding.kind.code)
         else:
-            words = silence_question(finding)
+            sentence = silence_prompt(finding)
             title = finding.kind.code
 
-            prompt = Question(
-                words, partial(silence_command, finding), title=title,
+            prompt = CommandPrompt(
+                sentence, partial(silence_command, finding), title=title,
                 refusal=silence_refusal, meaning=silence_meaning, text="1h ", changes_host=True,
             )  # fmt: skip
-            ask(self._screen, prompt)
+            prompt_command(self._screen, prompt)
 
-    def _do(self, finding: Finding, action: str, system: str | None = None) -> None:
+    def _execute(self, finding: Finding, action: str, system: str | None = None) -> None:
         state = self._screen.state
-        if allowed(state, name_of(action)):
-            message = action_message(finding, action)
+        if is_allowed(state, action_name(action)):
+            message = action_request(finding, action)
             message.system = system
             self._screen.app.post_message(message)
         else:
-            self._say(f"{action}: {not_allowed(state)}; {finding.act}")
+            self._notify(f"{action}: {refusal_text(state)}; {finding.act}")
 
-    def _say(self, text: str) -> None:
+    def _notify(self, text: str) -> None:
         self._screen.notify(safe_copy(text), severity="warning", timeout=6, markup=False)
 
 
-def _help_of(action: str) -> str:
-    """Return the help of an action; of a form, with the field to edit."""
+def _action_help(action: str) -> str:
+    """Return the help of an action; for a form, its label and the field to edit."""
     name, _, field = action.partition(" ")
     spec = SPECS[name]
-    if spec.is_asked:
+    if spec.has_prompt:
         return spec.help
     return f"{spec.label}: {field}" if field else spec.label
 
 
-def silence_question(finding: Finding) -> str:
+def silence_prompt(finding: Finding) -> str:
     """Return the title of the silence prompt."""
     finding_text = f"{finding.kind.code} {finding.kind.word} of {entity_text(finding.entity)}"
     return f"Silence {finding_text}: for how long, and why? Example: {_EXAMPLE}"
 
 
-def _parts(text: str) -> tuple[float, str]:
-    """Return duration and reason; raises ValueError for an invalid duration."""
+def _parse_silence(text: str) -> tuple[float, str]:
+    """Return the duration in seconds and the reason; raises ValueError for a bad duration."""
     time, _, reason = text.strip().partition(" ")
     return parse_duration_ns(time) / 1e9, clean_line(reason.strip())
 
 
 def silence_refusal(text: str) -> str:
-    """Return why a typed text is refused; empty if it is accepted."""
+    """Return the error in a typed duration and reason; empty if both are valid."""
     try:
-        for_s, reason = _parts(text)
+        for_s, reason = _parse_silence(text)
     except ValueError as error:
         return f"The first word is not a duration ({error}): write it as {_EXAMPLE}"
-    if not 0 < for_s <= _LONGEST_S:
+    if not 0 < for_s <= _MAX_SILENCE_S:
         return "The duration must be longer than 0 and at most a year"
     return "" if reason else f"A reason is missing: write it as {_EXAMPLE}"
 
 
 def silence_meaning(text: str) -> str:
-    """Return the duration of a typed silence as text; empty while it is not valid."""
+    """Return the typed duration in words; empty while it is not valid."""
     return duration_meaning(text.strip().partition(" ")[0])
 
 
 def silence_command(finding: Finding, text: str | None) -> SilenceFinding:
-    """Return the command that silences a finding; without a text, that ends the silence."""
-    for_s, reason = (None, "") if text is None else _parts(text)
+    """Return the command that silences a finding, or without a text ends its silence.
+
+    `text` is the typed duration and reason; raises ValueError for a bad duration.
+    """
+    for_s, reason = (None, "") if text is None else _parse_silence(text)
     entity = finding.entity
     return SilenceFinding(
         0,

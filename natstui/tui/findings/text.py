@@ -1,4 +1,4 @@
-"""A finding as text: evidence, thresholds, checks and advice. Pure."""
+"""Texts about findings: evidence, thresholds, checks and advice. Pure."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from natstui.model.findings.finding import Finding
 from natstui.model.findings.severities import WORST_FIRST, severity_text
 from natstui.model.findings.thresholds import THRESHOLDS
 from natstui.model.live.state import State
-from natstui.tui.findings.cells import Found, entity_text
-from natstui.tui.frame.view import GLYPHS, LOOKS
+from natstui.tui.findings.cells import SortedFindings, entity_text
+from natstui.tui.frame.view import GLYPHS, LEVEL_STYLES
 from natstui.tui.kit.sections import Line, Section, line
 from natstui.units import counted, duration_text, local_text
 
-CALM = "natstui found nothing wrong"
-_SEQUENCES_SHOWN = 20
+NO_FINDINGS_TEXT = "natstui found nothing wrong"
+_MAX_SEQUENCES = 20
 _DAY = "%Y-%m-%d %H:%M:%S"
 
 
-def _head(finding: Finding) -> str:
+def _title_text(finding: Finding) -> str:
     kind = finding.kind
     return f"{GLYPHS[kind.level]} {kind.code} {kind.word}  ·  {entity_text(finding.entity)}"
 
 
-def _times(view: View, finding: Finding) -> str:
+def _duration_line(view: View, finding: Finding) -> str:
     age_s = view.age_s(finding.since_us) or 0.0
     if finding.until_us is None:
         return f"{duration_text(age_s)}, since {local_text(finding.since_us, _DAY)}"
@@ -34,8 +34,8 @@ def _times(view: View, finding: Finding) -> str:
 
 
 def _silence_lines(view: View, finding: Finding) -> list[Line]:
-    """Return until when and why a finding is silenced; empty if it is not."""
-    silence = view.state.findings.silence_of(finding)
+    """Return a line with the end, author and reason of a finding's silence; none without one."""
+    silence = view.state.findings.find_silence(finding)
     if silence is None or finding.until_us is not None:
         return []
     until = local_text(silence.until_us, _DAY)
@@ -43,47 +43,47 @@ def _silence_lines(view: View, finding: Finding) -> list[Line]:
 
 
 def brief_sections(view: View, finding: Finding) -> list[Section]:
-    """Return the sections below the table: the sentence and the advice."""
+    """Return the section below the table: evidence, advice, check, meaning and duration."""
     kind = finding.kind
     lines = [
         line("evidence", finding.text),
         line("do", finding.act),
         line("check", kind.check),
         line("means", kind.sentence),
-        line("for", _times(view, finding)),
+        line("for", _duration_line(view, finding)),
         *_silence_lines(view, finding),
     ]
     if kind.sentence in finding.text:
         del lines[3]
-    return [Section(_head(finding), tuple(lines))]
+    return [Section(_title_text(finding), tuple(lines))]
 
 
 def finding_sections(view: View, finding: Finding) -> list[Section]:
-    """Return all sections of a finding."""
+    """Return the sections of the finding screen."""
     kind = finding.kind
     lines = [
-        line("", f"{_head(finding)} ({kind.severity})", LOOKS[kind.level]),
+        line("", f"{_title_text(finding)} ({kind.severity})", LEVEL_STYLES[kind.level]),
         line("", kind.sentence),
-        line("for", _times(view, finding)),
+        line("for", _duration_line(view, finding)),
         *_silence_lines(view, finding),
     ]
     sections = [
         Section("FINDING", tuple(lines)),
-        Section("EVIDENCE", tuple(_evidence(finding))),
+        Section("EVIDENCE", tuple(_evidence_lines(finding))),
         Section("CHECK", (line("", kind.check),)),
         Section("DO", (line("", finding.act),)),
-        Section("DECIDED BY", tuple(_decided_by(finding))),
+        Section("DECIDED BY", tuple(_threshold_lines(finding))),
     ]
     if kind.peer:
         sections.append(Section("SAME AS", (line("", kind.peer),)))
     return sections
 
 
-def _evidence(finding: Finding) -> list[Line]:
+def _evidence_lines(finding: Finding) -> list[Line]:
     lines = [line("", finding.text)]
     if finding.sequences:
-        seqs_text = ", ".join(str(seq) for seq in finding.sequences[:_SEQUENCES_SHOWN])
-        more_count = len(finding.sequences) - _SEQUENCES_SHOWN
+        seqs_text = ", ".join(str(seq) for seq in finding.sequences[:_MAX_SEQUENCES])
+        more_count = len(finding.sequences) - _MAX_SEQUENCES
         lines.append(
             line("sequences", seqs_text + (f" and {more_count} more" if more_count > 0 else ""))
         )
@@ -92,11 +92,11 @@ def _evidence(finding: Finding) -> list[Line]:
         for unit in ("_count", "_msgs", "_per_s", "_s"):
             label = label.removesuffix(unit)
         label = label.replace("_", " ")
-        lines.append(line(label, _number(name, value)))
+        lines.append(line(label, _number_text(name, value)))
     return lines
 
 
-def _number(name: str, value: float) -> str:
+def _number_text(name: str, value: float) -> str:
     if name.endswith("share"):
         return f"{100 * value:.0f} %"
     if name.endswith("_s") and not name.endswith("per_s"):
@@ -104,7 +104,7 @@ def _number(name: str, value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
 
 
-def _decided_by(finding: Finding) -> list[Line]:
+def _threshold_lines(finding: Finding) -> list[Line]:
     kind = finding.kind
     thresholds = (THRESHOLDS[name] for name in kind.thresholds if name in THRESHOLDS)
     lines = [
@@ -119,8 +119,8 @@ def _decided_by(finding: Finding) -> list[Line]:
     return lines or [line("", "no threshold: the state itself is the finding", "dim")]
 
 
-def calm_sections(states: Sequence[State]) -> list[Section]:
-    """Return what was checked when no system has a finding, and what could not be read."""
+def no_findings_sections(states: Sequence[State]) -> list[Section]:
+    """Return the sections shown without findings: what was checked, and what was not readable."""
     accounts = sum(state.account is not None for state in states)
     account = "the account" if accounts == 1 else f"{accounts} accounts"
     checked = (
@@ -142,16 +142,18 @@ def calm_sections(states: Sequence[State]) -> list[Section]:
     ]
 
 
-def counts_text(found_rows: Sequence[Found], with_ended: bool = True) -> str:
-    """Return the number of findings in all systems, for the line above the table."""
+def counts_text(systems_findings: Sequence[SortedFindings], with_ended: bool = True) -> str:
+    """Return the numbers of findings in all systems: by severity, silenced, ended and hidden."""
     counts = Counter(
-        finding.kind.severity for system_found in found_rows for finding in system_found.open
+        finding.kind.severity
+        for sorted_findings in systems_findings
+        for finding in sorted_findings.open
     )
     ended_count, silenced_count = (
-        sum(len(system_found.over) for system_found in found_rows),
-        sum(len(system_found.silenced) for system_found in found_rows),
+        sum(len(sorted_findings.ended) for sorted_findings in systems_findings),
+        sum(len(sorted_findings.silenced) for sorted_findings in systems_findings),
     )
-    left_out_count = sum(system_found.left_out_count for system_found in found_rows)
+    left_out_count = sum(sorted_findings.left_out_count for sorted_findings in systems_findings)
     parts = [
         *(
             severity_text(severity, counts[severity])

@@ -19,28 +19,28 @@ from natstui.units import local_text
 
 
 class Target(NamedTuple):
-    """A stream, or a consumer of it."""
+    """A stream or a consumer that an action changes."""
 
     stream: str
     consumer: str | None = None
     created_at_us: int | None = None
-    """Creation time of the stream or consumer on the screen."""
+    """Creation time of the stream or consumer that the screen shows."""
     seen_seq: int | None = None
-    """Sequence of a message on the screen."""
+    """Sequence of the message that the screen shows."""
     seen_at_us: int | None = None
-    """When that message was stored."""
+    """Time when that message was stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
-    """An action with its key and the request it sends; its texts and permission follow
-    from that.
+    """An action: its key, and the request that it sends; the request determines the texts and
+    the permission.
     """
 
     name: str
     """Name in a `Manage` message: an action of the catalogue, or a form of natstui."""
-    sends: JournalAction | None = None
-    """What the server receives in the end; None for actions that only read."""
+    sent_action: JournalAction | None = None
+    """The change that the server receives; None for actions that only read."""
     key: str = ""
     """The key; empty for actions that are only in the actions menu."""
     label: str = ""
@@ -48,35 +48,33 @@ class ActionSpec:
     id: str = ""
     """Id of the key in a keymap."""
     is_shown: bool = False
-    """Whether the footer shows it."""
-    takes: Literal["none", "one", "marked"] = "marked"
-    """Which rows it needs: none, the one under the cursor, or all marked ones."""
-    says: str = ""
+    """Whether the footer shows the key."""
+    target_rows: Literal["none", "one", "marked"] = "marked"
+    """The rows that the action needs: none, the row under the cursor, or all marked rows."""
+    own_help: str = ""
     """Help text, for actions that are not in the catalogue."""
 
     @property
     def action(self) -> Action:
-        """Return the catalogue's action; only for actions with a prompt."""
-        assert self.is_asked
-        return cast("Action", self.sends)
+        """Return the action of the catalogue; only for actions with a prompt."""
+        assert self.has_prompt
+        return cast("Action", self.sent_action)
 
     @property
-    def is_asked(self) -> bool:
-        """Return whether the action is confirmed in a prompt, not in a form or screen of
-        its own.
-        """
-        return self.name == self.sends and self.name in get_args(Action)
+    def has_prompt(self) -> bool:
+        """Return whether the action is confirmed in a prompt, not in its own form or screen."""
+        return self.name == self.sent_action and self.name in get_args(Action)
 
     @property
     def needs_consumer(self) -> bool:
         """Return whether the action needs a consumer as its target, not only a stream."""
-        return self.sends in OF_CONSUMER or self.name in (
+        return self.sent_action in OF_CONSUMER or self.name in (
             "clone-consumer", "tap", "dead-letters", "clients",
         )  # fmt: skip
 
     @property
     def word(self) -> str:
-        """Return the name of the action for people."""
+        """Return the name of the action for users."""
         return CATALOGUE[self.action].word
 
     @property
@@ -90,31 +88,31 @@ class ActionSpec:
         return CATALOGUE[self.action].arguments
 
     @property
-    def told(self) -> str:
-        """Return a short help text of the action."""
-        return self.says or (CATALOGUE[self.sends].help if self.sends else "")
+    def short_help(self) -> str:
+        """Return a help text of the action, also of one outside the catalogue."""
+        return self.own_help or (CATALOGUE[self.sent_action].help if self.sent_action else "")
 
     def binding(self, call: str) -> Binding:
-        """Return the binding of the key, for a screen whose action `call` executes it."""
+        """Return the binding of the key on a screen; `call` is the screen's action to execute."""
         return Binding(
-            self.key, call, self.label, show=self.is_shown, id=self.id, tooltip=self.told
+            self.key, call, self.label, show=self.is_shown, id=self.id, tooltip=self.short_help
         )
 
-    def menu(self) -> Binding:
-        """Return the binding on screens where the key opens the list of actions of a row."""
-        return Binding(self.key, "row_actions", "Actions", id=self.id, tooltip=self.told)
+    def menu_binding(self) -> Binding:
+        """Return the binding for screens where the key opens the list of a row's actions."""
+        return Binding(self.key, "row_actions", "Actions", id=self.id, tooltip=self.short_help)
 
 
 _MESSAGES = "stored messages, without a consumer"
 _CLONE = "create a new one with the same configuration"
-_DEAD = "messages dropped after max deliver, and sending them again"
+_DEAD_LETTERS = "messages dropped after max deliver, and sending them again"
 _TAP = "count acks, naks and terms for a while"
 _CLIENTS = "the clients, with their connections"
 _PUBLISHERS = "the publishing clients, with their connections"
-_PULL = ActionSpec("pull", "pull", "N", "Pull next", "pull.next_of", takes="one")
+_PULL = ActionSpec("pull", "pull", "N", "Pull next", "pull.next_of", target_rows="one")
 UNDO = ActionSpec(
-    "undo", None, "u", "Undo", "undo", takes="none",
-    says="undo the last change, as far as possible",
+    "undo", None, "u", "Undo", "undo", target_rows="none",
+    own_help="undo the last change, as far as possible",
 )  # fmt: skip
 
 ADD_STREAM = ActionSpec("add-stream", "create_stream", "a", "Add", "stream.add", True, "none")
@@ -145,7 +143,7 @@ CONSUMER_ACTIONS = (
     ActionSpec("edit-consumer", "edit_consumer", "e", "Edit", "consumer.edit", True, "one"),
     ActionSpec("messages", None, "m", "Messages", "consumer.messages", True, "one", _MESSAGES),
     ActionSpec(
-        "dead-letters", None, "D", "Dead letters", "consumer.dead", False, "one", _DEAD
+        "dead-letters", None, "D", "Dead letters", "consumer.dead", False, "one", _DEAD_LETTERS
     ),
     ActionSpec("tap", None, "T", "Tap acks", "consumer.tap", False, "one", _TAP),
     ActionSpec("clients", None, "W", "Who holds it", "consumer.clients", False, "one", _CLIENTS),
@@ -163,15 +161,17 @@ CONSUMER_ACTIONS = (
 )  # fmt: skip
 
 PUBLISH = ActionSpec("publish", "publish", "w", "Publish", "msg.write", True, "one")
-PUBLISH_AGAIN = ActionSpec("publish-again", "publish", "x", "Re-publish", "msg.again", takes="one")
-PUBLISH_THIS = ActionSpec(
+PUBLISH_AGAIN = ActionSpec(
+    "publish-again", "publish", "x", "Re-publish", "msg.again", target_rows="one"
+)
+PUBLISH_OPEN_MESSAGE_AGAIN = ActionSpec(
     "publish-again", "publish", "x", "Re-publish", "message.again", True, "one"
 )
 SEND_AGAIN = ActionSpec(
     "send-again", "publish", "x", "Send again", "dead.again", True, "marked",
     "publish them again, to their own subject or another",
 )  # fmt: skip
-PULL_NEXT = ActionSpec("pull", "pull", "N", "Pull next", "msg.pull", takes="one")
+PULL_NEXT = ActionSpec("pull", "pull", "N", "Pull next", "msg.pull", target_rows="one")
 DELETE_MESSAGE = ActionSpec(
     "delete_message",
     "delete_message",
@@ -187,7 +187,7 @@ KEY_ACTIONS = (
     PUT_KEY,
     ActionSpec("edit-key", "put_key", "e", "Edit", "key.edit", True, "one"),
     ActionSpec("delete_key", "delete_key", "ctrl+d", "Delete", "key.delete", True, "one"),
-    ActionSpec("purge_key", "purge_key", "P", "Purge", "key.purge", takes="one"),
+    ActionSpec("purge_key", "purge_key", "P", "Purge", "key.purge", target_rows="one"),
 )
 REVERT = ActionSpec("revert-key", "put_key", "x", "Revert", "key.revert", True, "one")
 ADD_BUCKET = ActionSpec(
@@ -230,8 +230,8 @@ SPECS: Mapping[str, ActionSpec] = {
 }
 
 
-def read_only(state: State) -> str:
-    """Return why the engine refuses all writes; empty if it allows them."""
+def read_only_reason(state: State) -> str:
+    """Return the reason why the engine refuses all writes; empty if it allows writes."""
     engine_started = state.started
     if engine_started is None or not engine_started.read_only:
         return ""
@@ -243,31 +243,31 @@ def read_only(state: State) -> str:
     return "read-only"
 
 
-def not_allowed(state: State) -> str:
+def refusal_text(state: State) -> str:
     """Return the reason to show for actions that are not allowed."""
-    return read_only(state) or "you have no permission for this"
+    return read_only_reason(state) or "you have no permission for this"
 
 
-def allowed(state: State, action: str) -> bool:
-    """Return whether an action is allowed; actions that send nothing always are.
+def is_allowed(state: State, action: str) -> bool:
+    """Return whether the permissions allow an action, as far as known; reading is allowed.
 
-    For a consumer with one filter, the filter follows its name in the subject, so that permissions
-    may be for that filter; the default prefix represents every other one.
+    For a consumer with one filter, the API subject ends with the filter, and permissions may be
+    for some filters only: then the action is allowed. Other API prefixes are not checked.
     """
     spec = SPECS.get(action)
     if spec is not None and state.started is not None and state.started.account is not None:
-        # Not even read: the API that we reach is that of our own account.
+        # Not even reading: the reachable API is that of the own account.
         return False
-    if spec is None or spec.sends is None:
+    if spec is None or spec.sent_action is None:
         return True
-    verb = CATALOGUE[spec.sends].verb
-    return not read_only(state) and (
+    verb = CATALOGUE[spec.sent_action].verb
+    return not read_only_reason(state) and (
         not verb or may_publish_some(state.permitted, f"$JS.API.{verb}")
     )
 
 
-def manage_keys(kind: Literal["stream", "consumer"]) -> list[BindingType]:
-    """Return the bindings of a screen of streams or consumers; those in the footer come first."""
+def action_bindings(kind: Literal["stream", "consumer"]) -> list[BindingType]:
+    """Return the bindings of actions on streams or consumers; keys in the footer come first."""
     specs = STREAM_ACTIONS if kind == "stream" else CONSUMER_ACTIONS
     keys = [
         spec.binding(f"part('managing', 'manage', '{spec.name}')") for spec in specs if spec.key
@@ -282,9 +282,9 @@ def manage_keys(kind: Literal["stream", "consumer"]) -> list[BindingType]:
     ]
 
 
-def word_to_type(spec: ActionSpec, targets: Sequence[Target], production: bool) -> str | None:
-    """Return the text to type before the action: the name, or the number of targets; None for no
-    text.
+def text_to_type(spec: ActionSpec, targets: Sequence[Target], production: bool) -> str | None:
+    """Return the text that the user must type before an action: the name of the single target, or
+    the number of targets; None if no text is needed.
     """
     if spec.action not in IRREVERSIBLE and not production:
         return None
@@ -305,18 +305,19 @@ def targets_text(targets: Sequence[Target]) -> str:
     return "\n".join(lines)
 
 
-def arguments(spec: ActionSpec, texts: Mapping[str, str]) -> dict[str, object]:
-    """Return the action's arguments from the texts of its fields; raises ValueError with a
-    sentence.
+def parse_arguments(spec: ActionSpec, texts: Mapping[str, str]) -> dict[str, object]:
+    """Return the arguments of an action, parsed from the texts of its fields; raises ValueError
+    with a sentence for a text that is not valid.
     """
     values = {field.path: parse_field(field, texts.get(field.path, "")) for field in spec.fields}
     return {path: value for path, value in values.items() if value is not None}
 
 
-def made_at_us(state: State, target: Target) -> int | None:
-    """Return the creation time of the target with this name now; None when there is none.
+def find_created_at_us(state: State, target: Target) -> int | None:
+    """Return the creation time of the stream or consumer that has the target's name now; None if
+    there is none.
 
-    Cheap for an unchanged one: its creation time is in `target`.
+    Fast for an unchanged target: its creation time is in `target`.
     """
     table = state.consumers if target.consumer is not None else state.streams
     name = (target.stream,) if target.consumer is None else (target.stream, target.consumer)
@@ -327,9 +328,11 @@ def made_at_us(state: State, target: Target) -> int | None:
     return next((int(key[-1]) for key in keys if key[:-1] == name), None)
 
 
-def replaced_text(state: State, target: Target) -> str:
-    """Return that the target was deleted or recreated since it was opened; empty if not."""
-    now_us = made_at_us(state, target)
+def replacement_text(state: State, target: Target) -> str:
+    """Return a sentence if the target was deleted or recreated since the screen was opened, else
+    an empty text.
+    """
+    now_us = find_created_at_us(state, target)
     if target.created_at_us is None or now_us == target.created_at_us:
         return ""
     kind = "stream" if target.consumer is None else "consumer"

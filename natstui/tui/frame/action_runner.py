@@ -1,4 +1,4 @@
-"""Executes the keys of actions, on tables and details alike."""
+"""Executes the keys of actions on tables and detail screens."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from natstui.tui.frame.action_keys import (
     STREAM_ACTIONS,
     ActionSpec,
     Target,
-    allowed,
-    made_at_us,
-    not_allowed,
+    find_created_at_us,
+    is_allowed,
+    refusal_text,
 )
 from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.messages import Manage
@@ -27,12 +27,12 @@ from natstui.tui.kit.prompt import Prompt
 async def choose_consumer(
     screen: LiveScreen, stream: str, consumer: str | None, *, is_pull: bool = False
 ) -> str:
-    """Return the named consumer, else the only one, else one that the user picks; empty
-    for none.
+    """Return `consumer`; if it is None the stream's only consumer, else the one that the user
+    picks; empty without a choice.
     """
     if consumer is not None:
         return consumer
-    names, unknown = consumers_of(screen.state, stream, is_pull=is_pull)
+    names, has_more = consumers_of(screen.state, stream, is_pull=is_pull)
     kind = "pull consumer" if is_pull else "consumer"
     title = f"Which {kind} of {stream}?"
     if len(names) == 1:
@@ -40,7 +40,7 @@ async def choose_consumer(
     if names:
         pick = Pick(title, [(name, "") for name in names])
         return await screen.app.push_screen_wait(pick) or ""
-    if unknown:
+    if has_more:
         return (await screen.app.push_screen_wait(Prompt(title)) or "").strip()
     screen.notify(f"{stream} has no {kind}", severity="warning", markup=False)
     return ""
@@ -49,9 +49,9 @@ async def choose_consumer(
 def choose_action(
     screen: LiveScreen, title: str, actions: Sequence[tuple[ActionSpec, Callable[[], None]]]
 ) -> None:
-    """Show a list of the actions on the row under the cursor, and execute the chosen one."""
-    callbacks = {spec.label: do for spec, do in actions if allowed(screen.state, spec.name)}
-    options = [(spec.label, spec.told) for spec, _ in actions if spec.label in callbacks]
+    """Show the allowed actions on the row under the cursor, and execute the chosen one."""
+    callbacks = {spec.label: do for spec, do in actions if is_allowed(screen.state, spec.name)}
+    options = [(spec.label, spec.short_help) for spec, _ in actions if spec.label in callbacks]
 
     def do(label: str | None) -> None:
         if label is not None:
@@ -61,17 +61,17 @@ def choose_action(
 
 
 async def open_pull(screen: LiveScreen, stream: str, consumer: str | None) -> None:
-    """Open the pull screen of a consumer; the user chooses one if none is named."""
-    system = screen.where.system
+    """Open the pull screen of a consumer; for None the user chooses a consumer."""
+    system = screen.scope.system
     if name := await choose_consumer(screen, stream, consumer, is_pull=True):
         message = Manage("pull", (Target(stream, name),))
         message.system = system
         screen.app.post_message(message)
 
 
-def messages_from(target: Target, finding: Finding | None) -> Manage:
-    """Return the message that opens the message list: at the finding's first sequence, else the
-    newest.
+def message_list_request(target: Target, finding: Finding | None) -> Manage:
+    """Return the request that opens the message list: at the finding's first sequence, else at
+    the newest messages.
     """
     first = f" {finding.sequences[0]}" if finding is not None and finding.sequences else ""
     return Manage(f"messages{first}", (target,))
@@ -80,13 +80,15 @@ def messages_from(target: Target, finding: Finding | None) -> Manage:
 def finding_of_messages(
     state: State, target: Target, first_seq: int | None = None
 ) -> Finding | None:
-    """Return the worst open finding of a consumer with sequences, or with `first_seq` as the
-    first.
+    """Return the worst open finding of a consumer that names sequences, starting with `first_seq`
+    if given; None without one.
     """
-    created_at_us = made_at_us(state, target) if target.consumer is not None else None
+    created_at_us = find_created_at_us(state, target) if target.consumer is not None else None
     if created_at_us is None:
         return None
-    findings = state.findings.of(Entity(target.stream, target.consumer or "", created_at_us))
+    findings = state.findings.list_open_of(
+        Entity(target.stream, target.consumer or "", created_at_us)
+    )
     with_sequences = (finding for finding in findings if finding.sequences)
     return next(
         (finding for finding in with_sequences if first_seq in (None, finding.sequences[0])), None
@@ -94,7 +96,7 @@ def finding_of_messages(
 
 
 def consumers_of(state: State, stream: str, *, is_pull: bool) -> tuple[list[str], bool]:
-    """Return the names of a stream's consumers, and whether there are further, unknown ones."""
+    """Return the names of a stream's consumers, and whether the stream has more."""
     table = state.consumers
     rows = table.roster.rows_of_stream.get(stream, [])
     names = sorted(str(table.roster.keys[row][1]) for row in rows)
@@ -102,18 +104,20 @@ def consumers_of(state: State, stream: str, *, is_pull: bool) -> tuple[list[str]
     count = state.streams.columns.consumers_count[of_stream[-1]] if of_stream else 1
     configurations = state.consumer_configurations
     if is_pull:
-        # One whose configuration is not known yet may be a pull consumer.
-        push_names = {name for name in names if _is_pushed(configurations.get((stream, name)))}
+        # A consumer whose configuration is not known yet may be a pull consumer.
+        push_names = {
+            name for name in names if _is_push_consumer(configurations.get((stream, name)))
+        }
         return [name for name in names if name not in push_names], count > len(names)
     return names, count > len(names)
 
 
-def _is_pushed(config: ConsumerConfiguration | None) -> bool:
+def _is_push_consumer(config: ConsumerConfiguration | None) -> bool:
     return config is not None and config.deliver_subject is not None
 
 
-class Managing(ScreenPart):
-    """Executes actions on the targets of a screen: the marked rows, else the one under the
+class ActionRunner(ScreenPart):
+    """Executes actions on the targets of a screen: the marked rows, else the row under the
     cursor.
     """
 
@@ -123,51 +127,53 @@ class Managing(ScreenPart):
         targets: Callable[[], list[Target]],
         has_target: Callable[[ActionSpec], bool] = lambda spec: True,
     ) -> None:
-        """Create for a screen; `has_target` returns whether there is a target for an action."""
+        """Create for a screen; `has_target` returns whether the screen has a target for an
+        action.
+        """
         self._screen, self._targets, self._has_target = screen, targets, has_target
 
-    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered: with a target, not in a replay; None if not
-        allowed.
+    def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return True for a target of an allowed action, None without permission, False without a
+        target or in a replay.
         """
         state, name = self._screen.state, str(arguments[0])
         if action == "actions":
             rows = STREAM_ACTIONS if name == "stream" else CONSUMER_ACTIONS
             return state.replay is None and any(
-                spec.is_asked and self._has_target(spec) for spec in rows
+                spec.has_prompt and self._has_target(spec) for spec in rows
             )
         spec = SPECS[name]
-        if state.replay is not None or (spec.takes != "none" and not self._has_target(spec)):
+        if state.replay is not None or (spec.target_rows != "none" and not self._has_target(spec)):
             return False
-        return True if allowed(state, name) else None
+        return True if is_allowed(state, name) else None
 
     def action_manage(self, name: str) -> None:
         """Open the screen or prompt of an action."""
-        if reason := self._screen.where.across():
+        if reason := self._screen.scope.mixed_systems_text():
             self._screen.notify(reason, severity="warning", markup=False)
             return
-        targets, takes = self._targets(), SPECS[name].takes
+        targets, target_rows = self._targets(), SPECS[name].target_rows
         if SPECS[name].needs_consumer:
             targets = [target for target in targets if target.consumer is not None]
-        if not targets and takes != "none":
+        if not targets and target_rows != "none":
             self._screen.notify("there is no row under the cursor", severity="warning", timeout=2)
             return
-        chosen_targets = targets[:1] if takes == "one" else targets
+        chosen_targets = targets[:1] if target_rows == "one" else targets
         if name == "pull":
             stream, consumer, *_ = targets[0]
             run_task(self._screen, open_pull, self._screen, stream, consumer)
         elif name == "messages":
             finding = finding_of_messages(self._screen.state, chosen_targets[0])
-            self._screen.app.post_message(messages_from(chosen_targets[0], finding))
+            self._screen.app.post_message(message_list_request(chosen_targets[0], finding))
         else:
             self._screen.app.post_message(Manage(name, tuple(chosen_targets)))
 
     def action_actions(self, kind: str) -> None:
-        """Show a list of all actions, and execute the chosen one."""
+        """Show a list of all actions with a prompt, and execute the chosen one."""
         rows = STREAM_ACTIONS if kind == "stream" else CONSUMER_ACTIONS
-        specs = [spec for spec in rows if spec.is_asked]
+        specs = [spec for spec in rows if spec.has_prompt]
         options = [(spec.word, self._help_of(spec)) for spec in specs]
-        targets = [] if (reason := self._screen.where.across()) else self._targets()
+        targets = [] if (reason := self._screen.scope.mixed_systems_text()) else self._targets()
         if reason:
             self._screen.notify(reason, severity="warning", markup=False)
             return
@@ -179,10 +185,10 @@ class Managing(ScreenPart):
         title = f"What to do with {asset if len(targets) == 1 else f'{len(targets)} {kind}s'}"
 
         def do(label: str | None) -> None:
-            spec: ActionSpec | None = next((asset for asset in specs if asset.word == label), None)
+            spec: ActionSpec | None = next((spec for spec in specs if spec.word == label), None)
             if spec is None:
                 return
-            if allowed(self._screen.state, spec.action):
+            if is_allowed(self._screen.state, spec.action):
                 self.action_manage(spec.action)
             else:
                 self._screen.notify(f"{spec.word}: {self._help_of(spec)}", severity="warning")
@@ -190,6 +196,6 @@ class Managing(ScreenPart):
         self._screen.app.push_screen(Pick(title, options), do)
 
     def _help_of(self, spec: ActionSpec) -> str:
-        if allowed(self._screen.state, spec.action):
+        if is_allowed(self._screen.state, spec.action):
             return spec.help
-        return not_allowed(self._screen.state)
+        return refusal_text(self._screen.state)

@@ -17,7 +17,7 @@ from natstui.units import UNKNOWN
 V = TypeVar("V", bound=Sized)
 R = TypeVar("R")
 BAR_CELLS = 4
-"""Width of a share's bar, beside its number."""
+"""Width in cells of the bar that shows a share beside its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,13 @@ class ColumnSpec(Generic[V]):
     max_width: int = 60
     """Maximum width, in cells."""
     from_width: int = 0
-    """Minimum width of a table that shows the column, in cells; in a narrower one others use its
-    space.
-    """
+    """Minimum width of a table that shows the column, in cells."""
     descends: bool = True
-    """Whether the first press sorts the largest to the top."""
+    """Whether the first press on the column sorts the largest value to the top."""
 
     @property
     def help(self) -> str:
-        """Return the column's help: a sentence for people."""
+        """Return the column's help: the docstring of its cell function on one line."""
         return " ".join((self.cell.__doc__ or "").split())
 
 
@@ -65,9 +63,8 @@ def column_spec(
 ) -> ColumnSpec[V]:
     """Return a table column over the rows that `row_of` returns.
 
-    A bar of the share is drawn before a number of `number_width`. `draw` returns a cell that is
-    more than text, `sort` the sort values where they are not the column's values, or are faster to
-    compute at once.
+    A column with a share has a bar before its number of `number_width` cells. `draw` replaces the
+    cell; `sort` returns the sort values of all rows instead of the column's values.
     """
     values = sort or column.values
 
@@ -97,25 +94,25 @@ def column_spec(
     )
 
 
-def every_spec(
+def complete_specs(
     columns: Iterable[Column[R]],
     row_of: Callable[[V, int], R],
     specs: Sequence[ColumnSpec[V]],
 ) -> tuple[ColumnSpec[V], ...]:
-    """Return the given specs, then specs of the remaining columns with a title."""
+    """Return `specs`, then a spec for each other column that has a title."""
     spec_keys = {spec.id for spec in specs}
-    unplaced = [column for column in columns if column.title and column.key not in spec_keys]
+    other_columns = [column for column in columns if column.title and column.key not in spec_keys]
     last = max(spec.priority for spec in specs) + 1
     added_specs = [
-        column_spec(column, row_of, max(7, len(column.title)), last) for column in unplaced
+        column_spec(column, row_of, max(7, len(column.title)), last) for column in other_columns
     ]
     return (*specs, *added_specs)
 
 
-def with_values(
+def find_filled_specs(
     view: V, specs: Sequence[ColumnSpec[V]], rows: Sequence[int]
 ) -> list[ColumnSpec[V]]:
-    """Return the columns that have a value in any of these rows; all columns without rows."""
+    """Return the specs of columns with a value in at least one row; all specs without rows."""
     return [
         spec
         for spec in specs
@@ -137,19 +134,19 @@ class Order:
 _DIGITS = re.compile(r"(\d+)")
 
 
-def natural(text: str) -> tuple[str | tuple[int, str], ...]:
+def natural_sort_key(text: str) -> tuple[str | tuple[int, str], ...]:
     """Return a sort key that orders names by their numbers: `customer.2` before `customer.10`."""
     parts: list[str] = _DIGITS.split(text)
-    # Words and numbers alternate, so only like is compared with like; a longer number is larger.
+    # Texts and numbers alternate, so they are never compared; a longer number is larger.
     return tuple(
         part if index % 2 == 0 else (len(number := part.lstrip("0")), number)
         for index, part in enumerate(parts)
     )
 
 
-def arranged(values: Sequence[object], rows: Sequence[int], reverse: bool) -> list[int]:
-    """Return `rows` sorted by their values; equal ones keep their order, unknown ones come
-    last.
+def sort_rows(values: Sequence[object], rows: Sequence[int], reverse: bool) -> list[int]:
+    """Return `rows` sorted by their values; equal rows keep their order, rows without a value
+    come last.
     """
     with_value = [row for row in rows if values[row] is not None]
     # Starting from the order of last time makes this nearly linear.
@@ -162,30 +159,28 @@ def arranged(values: Sequence[object], rows: Sequence[int], reverse: bool) -> li
 T = TypeVar("T")
 
 
-class Listed(Generic[T]):
-    """A table view over a sequence of items; `keys` are their identities, `texts` what a filter
-    searches.
-    """
+class ItemsView(Generic[T]):
+    """A table view over a sequence of items; `keys` identify them, a filter searches `texts`."""
 
     now_mono_us = now_at_us = 0
 
     def __init__(self, items: Sequence[T], keys: Sequence[Hashable], texts: Sequence[str]) -> None:
-        self.things = items
+        self.items = items
         self._keys = keys
         self._texts = texts
         self.roster = Roster()
 
     @classmethod
-    def by(cls, get: Callable[[T], object]) -> Callable[[Listed[T]], list[object]]:
-        """Return the sort of a column: a value of each thing."""
-        return lambda view: [get(thing) for thing in view.things]
+    def sort_by(cls, get: Callable[[T], object]) -> Callable[[ItemsView[T]], list[object]]:
+        """Return a function that returns the sort values of a column: `get` of each item."""
+        return lambda view: [get(item) for item in view.items]
 
     def __len__(self) -> int:
-        return len(self.things)
+        return len(self.items)
 
     def rows(self) -> Sequence[int]:
         """Return all rows."""
-        return range(len(self.things))
+        return range(len(self.items))
 
     def key(self, row: int) -> Hashable:
         """Return the identity of a row."""

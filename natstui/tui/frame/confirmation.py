@@ -1,4 +1,4 @@
-"""Changes that the engine refuses until their confirmation is typed: prompted, and sent again."""
+"""Prompts for the confirmation that the engine requires for a change, and sends it again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from natstui.decoding import decoder_of
 from natstui.model.records.benchmark import StartBenchmark
-from natstui.model.records.confirmation import Confirmation, Place
+from natstui.model.records.confirmation import Confirmation, ServerIdentity
 from natstui.model.records.managing import (
     Change,
     ReadPlace,
@@ -31,44 +31,46 @@ Confirmable = (
 )
 
 SENDING_TEXT = "sending … closing this does not stop it"
-_confirmation = decoder_of(Confirmation)
-_place = decoder_of(Place)
+_confirmation_decoder = decoder_of(Confirmation)
+_identity_decoder = decoder_of(ServerIdentity)
 
 
-class OpeningPlace:
-    """The server and account on which a form was opened: what is typed there is for no other."""
+class FormServer:
+    """The server and account on which a form was opened: typed text is sent to no other."""
 
     def __init__(self, screen: LiveScreen) -> None:
         self._screen = screen
-        self.place: Place | None = None
-        """None while it is not known, and for a server without a lasting name: after a restart
-        that would be another one, and what was typed could not be sent."""
+        self.identity: ServerIdentity | None = None
+        """None while the identity is not known, and for a server without a configured name: its
+        name changes with a restart, and typed text could not be sent any more."""
 
     async def read(self) -> None:
-        """Request it; call this once, when the screen opens."""
+        """Request the identity of the server; to be called once, when the screen opens."""
         reply = await self._screen.engine.request(ReadPlace(0))
         if reply.status == "done" and reply.body_json is not None:
-            place = _place.decode(reply.body_json)
-            self.place = place if place.place is not None else None
+            identity = _identity_decoder.decode(reply.body_json)
+            self.identity = identity if identity.place is not None else None
 
-    def decision(self, name: str) -> Confirmation | None:
-        """Return what a command for `name` has been decided on, if the place is known."""
-        if self.place is None:
+    def confirmation_for(self, name: str) -> Confirmation | None:
+        """Return the confirmation that binds a command for `name` to this server; None while the
+        server is not known.
+        """
+        if self.identity is None:
             return None
-        return Confirmation("", name, needed=False, place=self.place)
+        return Confirmation("", name, needed=False, place=self.identity)
 
 
 async def request_confirmed(screen: LiveScreen, command: Confirmable) -> Answered | None:
-    """Return the reply to a command, after a prompt for the name if the engine requires it.
+    """Send a command, if required again after a prompt for the name; return its reply, None if
+    the name was not typed.
 
-    The second request contains the values that were shown, and goes to the same system. None: the
-    name was not typed.
+    The second request contains the values that the prompt showed, and is sent to the same system.
     """
     engine = screen.engine
     reply = await engine.change(command)
     if not needs_confirmation(command, reply):
         return reply
-    return await _request_typed(screen, engine, command, reply)
+    return await _request_with_typed_name(screen, engine, command, reply)
 
 
 def needs_confirmation(command: Confirmable, reply: Answered) -> bool:
@@ -78,38 +80,39 @@ def needs_confirmation(command: Confirmable, reply: Answered) -> bool:
 
 def confirmation_in(reply: Answered) -> Confirmation:
     """Return the confirmation in the reply to a command that needs one."""
-    return _confirmation.decode(reply.body_json or "")
+    return _confirmation_decoder.decode(reply.body_json or "")
 
 
-async def request_shown(screen: LiveScreen, command: Change | Undo) -> Answered | None:
-    """Return the reply to a command whose confirmation is always prompted for; None if it was not
-    typed.
+async def request_with_preview(screen: LiveScreen, command: Change | Undo) -> Answered | None:
+    """Send a command after a preview and a prompt for the name; return its reply, None if the
+    name was not typed.
     """
     engine = screen.engine
     reply = await engine.request(replace(command, dry_run=True))
     if reply.body_json is None:
         return reply
-    return await _request_typed(screen, engine, command, reply)
+    return await _request_with_typed_name(screen, engine, command, reply)
 
 
-async def _request_typed(
+async def _request_with_typed_name(
     screen: LiveScreen, engine: SystemEngine, command: Confirmable, reply: Answered
 ) -> Answered | None:
-    confirmed_command = await type_confirmation(screen, command, reply)
+    confirmed_command = await prompt_confirmation(screen, command, reply)
     return None if confirmed_command is None else await engine.change(confirmed_command)
 
 
-async def type_confirmation(
+async def prompt_confirmation(
     screen: LiveScreen, command: Confirmable, reply: Answered
 ) -> Confirmable | None:
-    """Return a command with the typed name and the values that were shown; None: not typed.
+    """Prompt for the name, and return the command with the name and the values that the prompt
+    showed; None if the name was not typed.
 
     `reply` contains the `Confirmation`.
     """
     confirmation = confirmation_in(reply)
-    question = f"{confirmation.question[:1].upper()}{confirmation.question[1:]}"
+    sentence = f"{confirmation.question[:1].upper()}{confirmation.question[1:]}"
     prompt = Prompt(
-        f"{question}. Type {confirmation.name} to confirm", word_to_type=confirmation.name
+        f"{sentence}. Type {confirmation.name} to confirm", text_to_type=confirmation.name
     )
     typed_name = await screen.app.push_screen_wait(prompt)
     if typed_name is None:

@@ -19,18 +19,18 @@ from natstui.model.records.record import (
 from natstui.model.records.recording import ClockStepped, Gap
 from natstui.tui.kit.sections import Section, line
 
-_BAD = {
+_BAD_TYPES = {
     "max_deliver",
     "stream_quorum_lost",
     "consumer_quorum_lost",
     "server_out_of_space",
     "stream_rolled_back",
 }
-_WARN = {"nak", "terminated", "stream_leader_elected", "consumer_leader_elected"}
+_WARN_TYPES = {"nak", "terminated", "stream_leader_elected", "consumer_leader_elected"}
 
 
 def kind_text(event: Happening) -> str:
-    """Return the kind of an event in a word or two."""
+    """Return the kind of an event as text."""
     match event:
         case Advisory():
             return clean_line(event.type.replace("_", " "))
@@ -52,8 +52,8 @@ def kind_text(event: Happening) -> str:
             return "clock"
 
 
-def where_text(event: Happening) -> str:
-    """Return the stream, and the consumer, an event is about."""
+def asset_text(event: Happening) -> str:
+    """Return the stream and consumer, or the request, that an event is about; empty without."""
     if isinstance(event, Advisory):
         return clean_line(" › ".join(part for part in (event.stream, event.consumer) if part))
     if isinstance(event, Unavailable | Restored):
@@ -75,7 +75,7 @@ def brief_text(event: Happening) -> str:
 
 
 def event_text(event: Happening) -> str:
-    """Return what happened in one sentence."""
+    """Return an event as one sentence."""
     match event:
         case Advisory() | Noted() | Outcome():
             return clean_line(event.text)
@@ -94,17 +94,19 @@ def event_text(event: Happening) -> str:
 
 
 def gap_text(event: Gap | ClockStepped) -> str:
-    """Return what is missing in a recording, or how the clock was set."""
+    """Return the reason of a gap in a recording, or by how many seconds the clock was set."""
     if isinstance(event, Gap):
         return clean_line(event.reason)
     return f"the clock was changed by {event.step_us / 1e6:+.3f} s"
 
 
-def look(event: Happening) -> str:
-    """Return the look of an event."""
+def event_style(event: Happening) -> str:
+    """Return the name of the style of an event."""
     match event:
         case Advisory():
-            return "bad" if event.type in _BAD else "warn" if event.type in _WARN else ""
+            return (
+                "bad" if event.type in _BAD_TYPES else "warn" if event.type in _WARN_TYPES else ""
+            )
         case LinkChanged():
             return {"connected": "ok", "connecting": "dim"}.get(event.state, "bad")
         case Unavailable():
@@ -117,8 +119,10 @@ def look(event: Happening) -> str:
             return ""
 
 
-def happenings_section(view: View, stream: str, consumer: str | None, count: int) -> Section:
-    """Return the newest events of a stream or consumer as a section, newest first."""
+def latest_events_section(view: View, stream: str, consumer: str | None, count: int) -> Section:
+    """Return the section with the newest `count` advisories of a stream or consumer, newest
+    first.
+    """
     matching_events = (
         event
         for event in reversed(view.state.happenings)
@@ -127,7 +131,7 @@ def happenings_section(view: View, stream: str, consumer: str | None, count: int
         and (consumer is None or event.consumer == consumer)
     )
     lines = (
-        line(f"{view.age_text(event.at_us)} ago", brief_text(event), look(event))
+        line(f"{view.age_text(event.at_us)} ago", brief_text(event), event_style(event))
         for event in islice(matching_events, count)
     )
     return Section("LATEST EVENTS", tuple(lines))

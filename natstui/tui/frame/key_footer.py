@@ -14,45 +14,46 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from natstui.clean import clean_line
-from natstui.tui.kit.looks import footer_styles
+from natstui.tui.kit.styles import footer_styles
 from natstui.tui.kit.text import safe
 
-_MORE = "…"
-_OWN, _QUIT = "own", "quit"
+_MORE_MARK = "…"
+_OWN_KEYS, _QUIT_KEY = "own", "quit"
 _ORDER = (
-    "help", _OWN, "replay.play", "replay.seek", "replay.mark", "replay.compare", _QUIT, "command"
+    "help", _OWN_KEYS, "replay.play", "replay.seek", "replay.mark", "replay.compare", _QUIT_KEY,
+    "command",
 )  # fmt: skip
-"""Order of the keys: help, then the keys of this screen, then those of all screens."""
+"""Order of the keys: help, then the keys of this screen, then the keys of all screens."""
 
 
 class _Key(NamedTuple):
-    """A key and its label."""
+    """A key in the footer, with its label and its rank in the order."""
 
     rank: int
     key: str
-    shown: str
-    word: str
+    key_text: str
+    label: str
     enabled: bool
 
     @property
     def width(self) -> int:
-        """Return its width in cells, with the gap behind it."""
-        return cell_len(f"{self.shown} {self.word} ")
+        """Return the width in cells, including the gap after the key."""
+        return cell_len(f"{self.key_text} {self.label} ")
 
-    def text(self, *, pointed_at: bool) -> Content:
-        """Return it as drawn; a disabled key is dim."""
-        key, label_style = footer_styles(is_enabled=self.enabled, pointed_at=pointed_at)
+    def text(self, *, is_hovered: bool) -> Content:
+        """Return the drawn key; a disabled key is dim."""
+        key, label_style = footer_styles(is_enabled=self.enabled, is_hovered=is_hovered)
         return Content.assemble(
-            Content.styled(clean_line(self.shown), key),
-            Content.styled(clean_line(f" {self.word}"), label_style),
+            Content.styled(clean_line(self.key_text), key),
+            Content.styled(clean_line(f" {self.label}"), label_style),
         )
 
 
 class KeyFooter(Widget, can_focus=False):
     """Draws as many complete keys as fit; the help lists all of them.
 
-    One widget draws all keys. Textual's footer has a widget for each, and creates all of them
-    again with every dialog, list and move of the focus, which cost more than all the rest.
+    One widget draws all keys. Textual's footer has a widget for each key, and creates all of them
+    again with every dialog, list and move of the focus, which is slow.
     """
 
     ALLOW_SELECT = False
@@ -68,40 +69,40 @@ class KeyFooter(Widget, can_focus=False):
         super().__init__()
         self._label = label
         self._keys: list[_Key] | None = None
-        """The keys to draw; None: they must be read again."""
-        self._pointed_at: _Key | None = None
+        """The keys to draw; None if they must be read again."""
+        self._hovered_key: _Key | None = None
 
     def on_mount(self) -> None:
         """Subscribe to changes of the active bindings."""
-        self.screen.bindings_updated_signal.subscribe(self, self._look_up)
+        self.screen.bindings_updated_signal.subscribe(self, self._reset_keys)
 
-    def _look_up(self, screen: Screen[object]) -> None:
-        # A window without the focus takes no keys: those from before stay.
+    def _reset_keys(self, screen: Screen[object]) -> None:
+        # A window without the focus has no active keys: the previous keys stay.
         if screen.app.app_focus:
             self._keys = None
             self.refresh()
 
     def render(self) -> Content:
-        """Return the keys that fit."""
+        """Return the line with the keys that fit."""
         line = Content()
-        for key in self._fitting():
+        for key in self._fitting_keys():
             gap = " " if line else ""
-            line = Content.assemble(line, gap, key.text(pointed_at=key == self._pointed_at))
-        if len(self._fitting()) < len(self._all()):
-            line = Content.assemble(line, " ", safe(_MORE, "dim"))
+            line = Content.assemble(line, gap, key.text(is_hovered=key == self._hovered_key))
+        if len(self._fitting_keys()) < len(self._sorted_keys()):
+            line = Content.assemble(line, " ", safe(_MORE_MARK, "dim"))
         return line
 
-    def _all(self) -> list[_Key]:
-        """Return all active keys, first those that only this screen has."""
+    def _sorted_keys(self) -> list[_Key]:
+        """Return all active keys in their order, disabled keys last."""
         if self._keys is None:
             by_label: dict[str, _Key] = {}
-            for key, action in self._found():
+            for key, action in self._active_keys():
                 by_label.setdefault(action, key)
-            # What cannot be pressed now takes no room from what can.
+            # Disabled keys must not use the space of enabled ones.
             self._keys = sorted(by_label.values(), key=lambda key: (not key.enabled, key.rank))
         return self._keys
 
-    def _found(self) -> Iterator[tuple[_Key, str]]:
+    def _active_keys(self) -> Iterator[tuple[_Key, str]]:
         for node, binding, enabled, _tooltip in self.screen.active_bindings.values():
             if binding.show:
                 key_text = self.app.get_key_display(binding)
@@ -112,33 +113,35 @@ class KeyFooter(Widget, can_focus=False):
     def _rank(self, node: DOMNode, binding_id: str | None) -> int:
         if binding_id in _ORDER:
             return _ORDER.index(binding_id)
-        return len(_ORDER) if node is self.app else _ORDER.index(_OWN)
+        return len(_ORDER) if node is self.app else _ORDER.index(_OWN_KEYS)
 
-    def _fitting(self) -> list[_Key]:
-        """Return the keys that fit, always with the key to quit; the last has no gap."""
-        keys, room = self._all(), self.size.width + 1
-        if _width(keys) <= room:
+    def _fitting_keys(self) -> list[_Key]:
+        """Return the keys that fit the width, always including the key to quit."""
+        keys, free_cells = self._sorted_keys(), self.size.width + 1
+        if _width(keys) <= free_cells:
             return keys
-        quit_rank = _ORDER.index(_QUIT)
-        leaving = [key for key in keys if key.rank == quit_rank]
-        room -= len(_MORE) + _width(leaving)
+        quit_rank = _ORDER.index(_QUIT_KEY)
+        quit_keys = [key for key in keys if key.rank == quit_rank]
+        free_cells -= len(_MORE_MARK) + _width(quit_keys)
         other_keys = [key for key in keys if key.rank != quit_rank]
         fitting = [
-            key for index, key in enumerate(other_keys) if _width(other_keys[: index + 1]) <= room
+            key
+            for index, key in enumerate(other_keys)
+            if _width(other_keys[: index + 1]) <= free_cells
         ]
-        return [key for key in keys if key in fitting or key in leaving]
+        return [key for key in keys if key in fitting or key in quit_keys]
 
-    def _at(self, x: int) -> _Key | None:
-        """Return the key at a column."""
-        for key in self._fitting():
+    def _key_at(self, x: int) -> _Key | None:
+        """Return the key at column `x`; None if there is no key."""
+        for key in self._fitting_keys():
             if 0 <= x < key.width - 1:
                 return key
             x -= key.width
         return None
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Execute the clicked key."""
-        key = self._at(event.x)
+        """Execute the clicked key, or ring the bell if it is disabled."""
+        key = self._key_at(event.x)
         if key is not None and key.enabled:
             self.app.simulate_key(key.key)
         elif key is not None:
@@ -146,15 +149,15 @@ class KeyFooter(Widget, can_focus=False):
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Highlight the key under the pointer."""
-        self._point_at(self._at(event.x))
+        self._hover(self._key_at(event.x))
 
     def on_leave(self) -> None:
         """Remove the highlight."""
-        self._point_at(None)
+        self._hover(None)
 
-    def _point_at(self, key: _Key | None) -> None:
-        if key != self._pointed_at:
-            self._pointed_at = key
+    def _hover(self, key: _Key | None) -> None:
+        if key != self._hovered_key:
+            self._hovered_key = key
             self.refresh()
 
 

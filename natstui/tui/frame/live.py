@@ -1,4 +1,4 @@
-"""A screen that shows the state: it receives every newer one while it is in view."""
+"""The base class of screens: it receives every newer state while it is in view."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import Worker
 
-from natstui.defects import contained
+from natstui.defects import report_defects
 from natstui.model.live.state import State
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command, Watch
@@ -28,13 +28,13 @@ from natstui.tui.frame.head.strip import AssetNote, StatusStrip
 from natstui.tui.frame.head.tabs import TabBar
 from natstui.tui.frame.key_footer import KeyFooter
 from natstui.tui.frame.messages import (
-    CameIntoView,
+    CommandEntered,
     LeaveReplay,
+    ScreenShown,
     StateChanged,
-    Typed,
 )
 from natstui.tui.frame.requests import SystemEngine, run_task, show_reply
-from natstui.tui.frame.systems import ActingSystemValue, SystemState, Where
+from natstui.tui.frame.systems import ActingSystemValue, SystemScope, SystemState
 from natstui.tui.frame.timeline import Timeline
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.pick import Pick
@@ -43,32 +43,32 @@ from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.tui.kit.textual_fixes import TerminalSized
 
-_TOLD_AGAIN_S = 60.0
-"""How long a defect that occurs with every poll is not reported again."""
-_KEEP_OR_DROP = (
+_DEFECT_PAUSE_S = 60.0
+"""Minimum time between two reports of the same defect, which may occur with every poll."""
+_DISCARD_OPTIONS = (
     ("keep", "go back to it"),
     ("drop", "close the form; typed text is lost"),
 )
-_ASKED_AGAIN_S = 0.25
-"""Interval of checks whether a prompt may be shown again."""
+_PROMPT_CHECK_S = 0.25
+"""Interval of checks whether a prompt can be shown again."""
 NO_SERVER = "this is a recording: there is no server to change"
-_OF_A_SERVER = {"raw", "again", "row_actions"}
+_SERVER_ACTIONS = {"raw", "again", "row_actions"}
 
 
 class ScreenPart:
-    """Actions of a screen's keys, and when they are offered.
+    """A part of a screen: actions of keys, and when they are offered.
 
     A key names its action as `part('managing', 'manage', 'undo')`: the screen's attribute with the
     part, its method without `action_`, and the arguments. The screen lists the keys among its own.
     """
 
-    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered; None shows its key in grey."""
+    def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return whether an action is offered; None if its key is shown but disabled."""
         return True
 
 
-def part_of(screen: object, name: object) -> ScreenPart:
-    """Return the part that a screen holds under a name."""
+def find_part(screen: object, name: object) -> ScreenPart:
+    """Return the part of a screen in the attribute `name`."""
     part = getattr(screen, str(name))
     assert isinstance(part, ScreenPart)
     return part
@@ -93,35 +93,35 @@ class GuideLine(Static):
         if text != self._text:
             self._text = text
             self.display = bool(text)
-            # Toasts leave it free.
+            # Toasts are drawn above the line.
             self.screen.set_class(bool(text), "-guided")
             self.update(safe(text))
 
 
 @dataclass(frozen=True)
-class Question:
+class CommandPrompt:
     """A prompt for a text that becomes a command for the engine."""
 
-    words: str
+    sentence: str
     command: Callable[[str], Command | None]
-    """Creates the command from the text; None: there is nothing to do."""
+    """Creates the command from the text; None if there is nothing to do."""
     title: str | None = None
-    """Title of the toast with the reply; None: the screen shows the reply itself."""
+    """Title of the toast with the reply; None if the screen shows the reply itself."""
     refusal: Callable[[str], str] | None = None
-    """Returns why a text is refused; empty if it is accepted."""
+    """Returns the reason why a text is refused; empty if it is accepted."""
     meaning: Callable[[str], str] | None = None
     """Returns the meaning of a text while it is typed."""
     text: str = ""
     system: str | None = None
-    """System to send the command to; None: the acting one of the screen."""
+    """System to send the command to; None for the acting system of the screen."""
     show: Callable[[Answered], None] = lambda _: None
-    """Receives each reply while the screen exists."""
+    """Called with each reply while the screen is open."""
     changes_host: bool = False
-    """Whether it is a `HostCommand`: refused before the prompt where those are not allowed."""
+    """Whether the command is a `HostCommand`: if not allowed, refused before the prompt."""
 
 
 class LiveScreen(TerminalSized, Screen[None]):
-    """A screen with status strip, keys and command line; subclasses provide the body."""
+    """A screen with tabs, status strip, command line and keys; subclasses provide the body."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "app.help", "Help", key_display="?", id="help"),
@@ -139,14 +139,14 @@ class LiveScreen(TerminalSized, Screen[None]):
     """Whether letters are typed on the screen: the app's own letter keys are disabled then."""
 
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = ()
-    """The columns of its table, which the help explains."""
+    """The columns of the screen's table, for the help."""
     FIGURES: ClassVar[Sequence[tuple[str, str]]] = ()
-    """The figures in its second line, with their meaning."""
+    """The figures in the screen's second line with their meaning, for the help."""
 
-    state = ActingSystemValue(lambda one: one.state)
+    state = ActingSystemValue(lambda system: system.state)
     """The state of the acting system."""
-    late_us = ActingSystemValue(lambda one: one.late_us)
-    """How long before the shown moment the newest poll of the acting system came."""
+    poll_age_us = ActingSystemValue(lambda system: system.poll_age_us)
+    """The age in µs of the acting system's newest poll at the shown moment; 0 if it is small."""
     tabs = getters.query_one(TabBar)
     strip = getters.query_one(StatusStrip)
     command_line = getters.query_one(CommandLine)
@@ -154,18 +154,18 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.where = Where()
+        self.scope = SystemScope()
         self.paused = False
-        """The user stopped polling: a screen that asks for more by itself rests too."""
-        self._covers_another = False
-        """It shows a replay that was opened from a live server, or from another recording."""
-        # Not by a query: a timer may ask it while the screen closes and has no widgets any more.
+        """Whether the user paused polling: the screen then pauses its own requests too."""
+        self._can_leave_replay = False
+        """Whether a replay is shown that was opened in this viewer and can be left."""
+        # Not by a query: a timer may use the note while the screen closes and has no widgets.
         self.note = AssetNote(self.asset, lambda: self.state)
         self.guide = GuideLine()
 
     def compose(self) -> ComposeResult:
-        """Yield the frame of the screen with its body."""
-        # Before there is anything in it: Textual would set it later, and style all of it again.
+        """Yield the common widgets of a screen around its body."""
+        # Before the widgets: Textual would set the class later, and style all of them again.
         width = self.app.size.width
         self.add_class(
             [name for from_cells, name in self.HORIZONTAL_BREAKPOINTS if width >= from_cells][-1]
@@ -186,18 +186,20 @@ class LiveScreen(TerminalSized, Screen[None]):
     @property
     def engine(self) -> SystemEngine:
         """Return the engine of the acting system."""
-        return SystemEngine(self.app, self.where.system)
+        return SystemEngine(self.app, self.scope.system)
 
     def second_line(self) -> list[Cell] | None:
-        """Return the screen's own second line; None: the account's line is shown."""
+        """Return the screen's second line; None to show the line of the account."""
         return None
 
     def tab(self) -> str:
-        """Return the mode whose tab is lit; empty: that of the screen below."""
+        """Return the mode whose tab is highlighted; empty for the one of the screen below."""
         return ""
 
     def _tab(self) -> str:
-        """Return the mode whose tab is lit: of this screen, else of the nearest one below."""
+        """Return the mode whose tab is highlighted: of this screen, else of the nearest screen
+        below that has one.
+        """
         stack = self.app.screen_stack
         below = stack[: stack.index(self)] if self in stack else stack
         tabs = (
@@ -207,56 +209,60 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     @property
     def is_open(self) -> bool:
-        """Return whether it can be drawn: a closed screen loses its widgets before it ends."""
+        """Return whether the screen is open; a closed screen loses its widgets before it ends."""
         return self.is_attached and self in self.app.screen_stack
 
     def asset(self) -> Target | None:
-        """Return the stream or consumer that the screen is about, if any."""
+        """Return the stream or consumer that the screen shows; None if it shows no single one."""
         return None
 
     def on_screen_resume(self) -> None:
         """Request the newest state."""
-        self.app.post_message(CameIntoView())
+        self.app.post_message(ScreenShown())
 
     def on_state_changed(self, message: StateChanged) -> None:
         """Store the newer state and show it."""
         message.stop()
-        before, late_us_before = self.state, self.late_us
+        before, previous_poll_age_us = self.state, self.poll_age_us
         paused_before, self.paused = self.paused, message.paused
-        current = SystemState(message.acting, "", message.state, message.late_us)
-        self.where.hear(current, message.systems)
-        has_switched = self._covers_another is not message.covers_another
-        self._covers_another = message.covers_another
+        current = SystemState(message.acting, "", message.state, message.poll_age_us)
+        self.scope.set_states(current, message.systems)
+        has_switched = self._can_leave_replay is not message.can_leave_replay
+        self._can_leave_replay = message.can_leave_replay
         if has_switched or self.state.permitted is not before.permitted:
             self.refresh_bindings()
         if not (self.is_mounted and self.is_open):
-            # It has no widgets yet, or none any more: it was closed while this was on its way.
+            # The screen has no widgets yet, or was closed while the message was in the queue.
             return
         report = partial(self.notify, severity="error", timeout=15)
-        with contained("showing this", report, again_s=_TOLD_AGAIN_S):
+        with report_defects("showing this", report, repeat_after_s=_DEFECT_PAUSE_S):
             self.timeline.show(self.state, message.a_at_us)
             self.guide.show(message.guide)
             if (self.state.replay is None) is not (before.replay is None):
                 self.refresh_bindings()
             # While a replay plays, only its clock moves between two polls.
-            is_only_move = self.late_us == late_us_before and only_moved(before, self.state)
+            is_only_move = self.poll_age_us == previous_poll_age_us and differ_only_in_position(
+                before, self.state
+            )
             if self.paused is not paused_before or not is_only_move:
-                self.tabs.show(self.where)
-                self.strip.show(self.where, paused=self.paused)
-                self.note.keep_up()
+                self.tabs.show(self.scope)
+                self.strip.show(self.scope, paused=self.paused)
+                self.note.refresh_note()
                 self.refresh_state()
 
     def refresh_state(self) -> None:
-        """Show `self.state`; each screen overrides this."""
+        """Show `self.state`; each screen overrides this method."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable the command line where letters are typed, and server actions in a replay."""
+        """Return whether an action is enabled: no command line where letters are typed, and no
+        server actions in a replay.
+        """
         if action == "part":
             part, name, *arguments = parameters
             if not self.is_mounted and not hasattr(self, str(part)):
-                # Some come with the widgets, and the guide asks for keys before these are there.
+                # Some parts are created with the widgets; the guide reads the keys before that.
                 return False
-            return part_of(self, part).may(str(name), tuple(arguments))
+            return find_part(self, part).is_offered(str(name), tuple(arguments))
         if action == "command":
             return not self.TYPING
         if self.state.replay is not None and needs_server(action, parameters):
@@ -265,25 +271,25 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     async def action_part(self, part: str, action: str, *arguments: object) -> None:
         """Execute the action of a key in a part of the screen."""
-        result = getattr(part_of(self, part), f"action_{action}")(*arguments)
+        result = getattr(find_part(self, part), f"action_{action}")(*arguments)
         if isawaitable(result):
             await result
 
     @property
-    def goes_back(self) -> bool:
-        """Return whether leaving this screen leads to another one, not out of the app."""
-        return self._covers_another or self.app.screen_stack[:1] != [self]
+    def has_previous_screen(self) -> bool:
+        """Return whether leaving this screen shows another one instead of quitting the app."""
+        return self._can_leave_replay or self.app.screen_stack[:1] != [self]
 
     def key_label(self, binding: Binding) -> str:
-        """Return the current label of a key: the key to quit may lead back."""
-        return "Back" if binding.id == "quit" and self.goes_back else binding.description
+        """Return the current label of a key; the key to quit is `Back` above another screen."""
+        return "Back" if binding.id == "quit" and self.has_previous_screen else binding.description
 
     def action_command(self) -> None:
         """Open the command line."""
         self.command_line.open(":")
 
     def unsent(self) -> str:
-        """Return a summary of typed text that would be lost with this screen; empty: none."""
+        """Return a summary of typed text that would be lost with this screen; empty without."""
         return ""
 
     def action_back(self) -> None:
@@ -295,13 +301,13 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     async def _leave_unsent(self, unsent_text: str) -> None:
         if (
-            await self.app.push_screen_wait(Pick(f"{unsent_text} is not sent", _KEEP_OR_DROP))
+            await self.app.push_screen_wait(Pick(f"{unsent_text} is not sent", _DISCARD_OPTIONS))
             == "drop"
         ):
             self.leave()
 
     def leave(self) -> None:
-        """Close this screen if another one is below it, else leave a replay on top of a server."""
+        """Close this screen; if it is the lowest one, leave the replay instead."""
         if self.app.screen_stack[0] is self:
             self.app.post_message(LeaveReplay())
         else:
@@ -309,7 +315,7 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     @on(CommandLine.Entered)
     def _entered(self, message: CommandLine.Entered) -> None:
-        self.app.post_message(Typed(message.text))
+        self.app.post_message(CommandEntered(message.text))
 
 
 def watch_rows(
@@ -319,11 +325,13 @@ def watch_rows(
     *,
     system: str | None = None,
 ) -> None:
-    """Request that the engine polls these first, in one of several systems if given."""
-    SystemEngine(screen.app, system or screen.where.system).send(Watch(0, streams, consumers))
+    """Request that the engine of `system`, by default the acting one, polls these streams and
+    consumers first.
+    """
+    SystemEngine(screen.app, system or screen.scope.system).send(Watch(0, streams, consumers))
 
 
-class Renewing:
+class RepeatedRequest:
     """A request that a screen repeats while it is in view and polling is not paused."""
 
     def __init__(
@@ -334,41 +342,43 @@ class Renewing:
         show: Callable[[Answered], None],
         forget: Callable[[], None] = lambda: None,
     ) -> None:
-        """Create a request; `show` receives each reply, and the screen is refreshed after it.
+        """Create a request; `show` is called with each reply, then the screen is refreshed.
 
-        `forget` discards the last reply: the next comes from another system.
+        `forget` discards the last reply when the acting system changes.
         """
         self._screen, self._command, self._every_s = screen, command, every_s
         self._show, self._forget, self._system = show, forget, ""
         self._task: Worker[None] | None = None
-        self._replied_s = float("-inf")
+        self._replied_at_s = float("-inf")
 
-    def begin(self) -> None:
-        """Check every second whether the request is due; call it when the screen is mounted."""
-        self._screen.set_interval(1.0, self.keep_up)
+    def start(self) -> None:
+        """Check every second whether the request is due; to be called when the screen is
+        mounted.
+        """
+        self._screen.set_interval(1.0, self.send_if_due)
 
-    def keep_up(self) -> None:
-        """Send the request when it is due and no reply is pending; the first one is always due."""
-        system, before = self._screen.where.acting.name, self._system
+    def send_if_due(self) -> None:
+        """Send the request if it is due and no reply is pending; the first one is due at once."""
+        system, before = self._screen.scope.acting.name, self._system
         self._system = system
         if before not in ("", system):
             self._stop()
-            self._replied_s = float("-inf")
+            self._replied_at_s = float("-inf")
             self._forget()
-        link, is_first = self._screen.state.link, self._replied_s == float("-inf")
-        # A recording has no server to ask.
+        link, is_first = self._screen.state.link, self._replied_at_s == float("-inf")
+        # A recording has no server.
         if self._task is not None or self._screen.state.replay is not None:
             return
-        # There would be no reply yet; and before its first state a screen knows of no recording.
+        # No reply would arrive; and without a state the screen does not know about a recording.
         if is_first and (link is None or link.state != "connected"):
             return
-        if not self._screen.is_current or monotonic() - self._replied_s < self._every_s:
+        if not self._screen.is_current or monotonic() - self._replied_at_s < self._every_s:
             return
         if not self._screen.paused or is_first:
-            self.ask()
+            self.send_now()
 
-    def ask(self) -> None:
-        """Send the request now; the reply of an earlier one is ignored."""
+    def send_now(self) -> None:
+        """Send the request now; a reply to an earlier request is ignored."""
         self._stop()
         self._task = run_task(self._screen, self._request)
 
@@ -379,12 +389,12 @@ class Renewing:
 
     async def _request(self) -> None:
         reply = await self._screen.engine.request(self._command())
-        self._task, self._replied_s = None, monotonic()
+        self._task, self._replied_at_s = None, monotonic()
         self._show(reply)
         self._screen.refresh_state()
 
 
-def only_moved(before: State, after: State) -> bool:
+def differ_only_in_position(before: State, after: State) -> bool:
     """Return whether two states differ only in the position of a replay."""
     if before.replay is None or after.replay is None:
         return False
@@ -397,48 +407,55 @@ def only_moved(before: State, after: State) -> bool:
 
 def needs_server(action: str, parameters: tuple[object, ...]) -> bool:
     """Return whether an action needs a live server."""
-    return action in _OF_A_SERVER or (action, parameters) == ("open", ("raw",))
+    return action in _SERVER_ACTIONS or (action, parameters) == ("open", ("raw",))
 
 
-def ask(asker: LiveScreen, question: Question) -> None:
-    """Prompt for the text of a command, and again with the reason when the engine refuses it."""
-    engine = SystemEngine(asker.app, question.system or asker.where.system)
-    # Not of the screen, which may be closed when the reply comes.
-    run_task(asker.app, _ask, asker, engine, question)
+def prompt_command(screen: LiveScreen, prompt: CommandPrompt) -> None:
+    """Prompt for the text of a command and send the command; prompt again with the reason while
+    the engine refuses it.
+    """
+    engine = SystemEngine(screen.app, prompt.system or screen.scope.system)
+    # A task of the app: the screen may be closed when the reply arrives.
+    run_task(screen.app, _prompt_until_done, screen, engine, prompt)
 
 
-async def _ask(asker: LiveScreen, engine: SystemEngine, question: Question) -> None:
-    app, text, reason = asker.app, question.text, ""
-    if question.changes_host:
+async def _prompt_until_done(
+    screen: LiveScreen, engine: SystemEngine, prompt: CommandPrompt
+) -> None:
+    app, text, reason = screen.app, prompt.text, ""
+    if prompt.changes_host:
         engine.check_host_change()
     while True:
-        prompt = Prompt(
-            question.words, text, refusal=question.refusal, refused_reason=reason,
-            meaning=question.meaning,
+        dialog = Prompt(
+            prompt.sentence, text, refusal=prompt.refusal, refused_reason=reason,
+            meaning=prompt.meaning,
         )  # fmt: skip
-        typed_text = await app.push_screen_wait(prompt)
-        if typed_text is None or (command := question.command(typed_text)) is None:
+        typed_text = await app.push_screen_wait(dialog)
+        if typed_text is None or (command := prompt.command(typed_text)) is None:
             return
         request = engine.request(command)
         reply = await request
-        if asker.is_attached:
-            question.show(reply)
+        if screen.is_attached:
+            prompt.show(reply)
         if reply.status == "done":
-            if question.title is not None:
-                show_reply(app, reply, f"{request.system} {question.title}".strip())
+            if prompt.title is not None:
+                show_reply(app, reply, f"{request.system} {prompt.title}".strip())
             return
         text, reason = typed_text, reply.text
-        if not _may_ask_again(asker, question) and question.title is not None:
-            show_reply(app, reply, question.title)
-        while not _may_ask_again(asker, question):
-            # What only the screen that asks can show is of no use without it.
-            if question.title is None and not asker.is_attached:
+        if not _can_prompt_again(screen, prompt) and prompt.title is not None:
+            show_reply(app, reply, prompt.title)
+        while not _can_prompt_again(screen, prompt):
+            # Without a title only the closed screen could show the reply.
+            if prompt.title is None and not screen.is_attached:
                 return
-            await asyncio.sleep(_ASKED_AGAIN_S)
+            await asyncio.sleep(_PROMPT_CHECK_S)
 
 
-def _may_ask_again(asker: LiveScreen, question: Question) -> bool:
-    screen = asker.app.screen if asker.app.screen_stack else None
-    if not isinstance(screen, LiveScreen) or screen.command_line.is_open:
+def _can_prompt_again(screen: LiveScreen, prompt: CommandPrompt) -> bool:
+    """Return whether the prompt may be shown above the screen in view, which need not be
+    `screen`.
+    """
+    top = screen.app.screen if screen.app.screen_stack else None
+    if not isinstance(top, LiveScreen) or top.command_line.is_open:
         return False
-    return screen is asker or (question.title is not None and not screen.TYPING)
+    return top is screen or (prompt.title is not None and not top.TYPING)

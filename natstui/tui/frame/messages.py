@@ -14,42 +14,42 @@ from natstui.tui.frame.systems import SystemState
 
 @dataclass
 class StateChanged(Message):
-    """There is a newer, complete state, so a slow screen may skip to the newest."""
+    """A newer, complete state; it replaces an older one that waits in a screen's queue."""
 
     state: State
-    late_us: int
-    """How long before the shown moment its newest poll came."""
+    poll_age_us: int
+    """The age in µs of the newest poll at the shown moment; 0 if it is small."""
     a_at_us: int | None = None
-    """The marked moment that the state is compared with."""
+    """Time of the state marked as A, in µs; None if no state is marked."""
     paused: bool = False
-    """Whether the user paused polling: screens pause their own requests too."""
+    """Whether the user paused polling: screens then pause their own requests too."""
     guide: str = ""
     """Text of the guide; empty without a guide."""
     systems: Sequence[SystemState] = ()
     """The states of several systems; empty with a single one."""
     acting: str = ""
     """The name of the acting system, whose state `state` is."""
-    covers_another: bool = False
-    """Whether a replay was opened from a live server, or from another recording."""
+    can_leave_replay: bool = False
+    """Whether a replay is shown that was opened in this viewer and can be left."""
 
     def can_replace(self, message: Message) -> bool:
-        """Replace an older state that still waits in the queue."""
+        """Return whether this message replaces a waiting one: any older state."""
         return isinstance(message, StateChanged)
 
 
 class ToApp(Message):
-    """A request of a screen to the app; the subclasses are the kinds.
+    """A request of a screen to the app, posted to the app itself.
 
-    It is posted to the app itself: a message of a screen part, posted while the screen handles
-    another message, bubbles no further than that screen.
+    A message that a screen part posts while the screen handles another message would not bubble
+    beyond the screen.
     """
 
     system: str | None = None
-    """The system of the request, among several; the app sets it if the screen has not."""
+    """The name of the system of the request; None until the app sets the acting system."""
 
 
 @dataclass
-class CameIntoView(ToApp):
+class ScreenShown(ToApp):
     """A screen came into view and requests the newest state."""
 
 
@@ -62,11 +62,11 @@ class Replay(ToApp):
 
 @dataclass
 class LeaveReplay(ToApp):
-    """The user leaves a replay for what the app was opened on."""
+    """The user leaves a replay and returns to the systems that the app was opened on."""
 
 
 @dataclass
-class Typed(ToApp):
+class CommandEntered(ToApp):
     """The user entered a command line, without its colon."""
 
     line: str
@@ -74,7 +74,7 @@ class Typed(ToApp):
 
 @dataclass
 class RunScenario(ToApp):
-    """The user starts a benchmark: the name of a ready scenario, or the text of a file."""
+    """The user starts a benchmark: `scenario` is the name of a built-in one or a TOML text."""
 
     scenario: str
 
@@ -90,7 +90,7 @@ class Open(ToApp):
 
 @dataclass
 class Manage(ToApp):
-    """The user creates, changes or deletes something, or opens the journal."""
+    """The user opens a form, a confirmation, the journal or a screen that reads messages."""
 
     what: str
     """`add-stream`, `edit-consumer`, `journal` … or an action of the model, as `purge_stream`.

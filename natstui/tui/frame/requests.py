@@ -1,4 +1,4 @@
-"""Requests to the engine: a screen awaits the reply, or iterates over all records of a request."""
+"""Requests of screens to the engine: await the reply, or iterate over all records of a request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from textual.dom import DOMNode, NoScreen
 from textual.notifications import SeverityLevel
 from textual.worker import Worker
 
-from natstui.defects import contained
+from natstui.defects import report_defects
 from natstui.errors import NatstuiError
 from natstui.model.records.listening import Listened
 from natstui.model.records.messages import Answered, Tailed
@@ -26,30 +26,30 @@ from natstui.model.records.tap import TapResults
 from natstui.tui.kit.text import safe_copy
 
 ReplyRecord = Answered | Tailed | TapResults | FileMoved | Listened
-"""The records with the id of a request: its reply, and records before or after it."""
+"""The records with the id of a request: its reply, and the records before or after the reply."""
 ENGINE_ENDED = "the engine ended before it replied"
-ENGINE_GONE = "the engine has ended"
+ENGINE_NOT_RUNNING = "the engine has ended"
 ENGINE_SILENT_S = 30.0
-"""How long a change waits for an engine that writes nothing at all."""
+"""Maximum time that a change waits for an engine that writes nothing."""
 _CHECK_S = 1.0
 HOST_REFUSED = (
     "this page changes nothing on the machine that serves it: natstui serve --allow-changes "
     "allows it"
 )
-"""The refusal of a `HostCommand`, and of a file that a screen itself would write."""
+"""The reason why a `HostCommand`, or a file that a screen would write, is refused."""
 _NOT_CONFIRMED = "the screen was closed before its confirmation: nothing was changed"
 _DEFECT_SHOWN_S = 15.0
 _TOAST_S = 15.0
 Arguments = TypeVarTuple("Arguments")
-_numbers = itertools.count(2_000_000)
+_command_ids = itertools.count(2_000_000)
 """Ids of commands: unique within a viewer."""
 
 
 class PendingRequest:
-    """A request without its reply yet: await the reply, or iterate over all records with its id.
+    """A request without a reply: await the reply, or iterate over all records with its id.
 
-    It never raises for a failed request: the reply has the reason. Iteration ends when no record
-    can follow, as after the end of the engine; else the caller must break.
+    Nothing is raised for a failed request: the reply has the reason. The iteration ends after the
+    end of the engine; otherwise the caller must break.
     """
 
     def __init__(
@@ -57,24 +57,25 @@ class PendingRequest:
         forget: Callable[[int], None] = lambda _: None,
         received_count: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Create a request; `forget` is called with its id once its result is not awaited any
-        more. `received_count` returns how often the engine has written something.
+        """Create a request; `forget` is called with its id when nobody awaits it any more.
+
+        `received_count` returns the number of reads of the engine's output.
         """
         self.received_count = received_count
-        self.command_id = next(_numbers)
+        self.command_id = next(_command_ids)
         self.system = ""
-        """The name of the system it is sent to, where there are several."""
+        """The name of the system that the request is sent to; empty with a single system."""
         self._forget = forget
         self._records: asyncio.Queue[ReplyRecord] = asyncio.Queue()
-        self._is_over = False
+        self._has_ended = False
 
     def add(self, record: ReplyRecord) -> None:
-        """Add a record with the id."""
+        """Add a record with the id of the request."""
         self._records.put_nowait(record)
 
     def fail(self, reason: str) -> None:
-        """Add a failure as the reply, after which no record follows."""
-        self._is_over = True
+        """Add a failure as the reply; no record follows it."""
+        self._has_ended = True
         self.add(Answered(time.time_ns() // 1000, self.command_id, "failed", reason))
 
     def __await__(self) -> Generator[Any, None, Answered]:
@@ -90,9 +91,9 @@ class PendingRequest:
             self._forget(self.command_id)
 
     async def __aiter__(self) -> AsyncIterator[ReplyRecord]:
-        """Yield every record with the id."""
+        """Yield every record with the id of the request."""
         try:
-            while not (self._is_over and self._records.empty()):
+            while not (self._has_ended and self._records.empty()):
                 yield await self._records.get()
         finally:
             self._forget(self.command_id)
@@ -102,7 +103,7 @@ class Engine(Protocol):
     """The engines behind an app."""
 
     def request(self, command: Command, system: str | None = None) -> PendingRequest:
-        """Send a command, whose id is set here, to a system's engine; None: the acting one.
+        """Send a command with a new id to the engine of a system; None for the acting system.
 
         In a replay, a command that needs a server fails at once.
         """
@@ -111,7 +112,7 @@ class Engine(Protocol):
         """Send a command whose reply is ignored."""
 
     def check_host_change(self) -> None:
-        """Raise Refused if screens may change nothing on the machine of natstui."""
+        """Raise ActionRefused if screens may change nothing on the machine of natstui."""
 
 
 @runtime_checkable
@@ -124,14 +125,16 @@ class HasEngine(Protocol):
 
 
 class SystemEngine:
-    """The engine of one system; None means the acting one of the screen in view."""
+    """The engine of one system; None is the acting system of the screen in view."""
 
     def __init__(self, app: App[Any], system: str | None) -> None:
         assert isinstance(app, HasEngine)
         self._app, self._engine, self.system = app, app.engine, system
 
     def request(self, command: Command) -> PendingRequest:
-        """Send a command, whose id is set here; it fails when its system is not watched now."""
+        """Send a command with a new id; the request fails if the system is not watched any
+        more.
+        """
         try:
             return self._engine.request(command, self.system)
         except NatstuiError as error:
@@ -147,13 +150,13 @@ class SystemEngine:
             show_error(self._app, error)
 
     def check_host_change(self) -> None:
-        """Raise Refused if screens may change nothing on the machine of natstui."""
+        """Raise ActionRefused if screens may change nothing on the machine of natstui."""
         self._engine.check_host_change()
 
     async def change(self, command: Command, title: str = "") -> Answered:
-        """Send a change and return its reply, which becomes a toast if the screen is closed first.
+        """Send a change and return its reply; if the screen is closed first, show it as a toast.
 
-        Closing a screen does not stop what was sent.
+        Closing a screen does not stop a change that was sent.
         """
         reply: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
         run_task(self._app, self._deliver, self.request(command), reply, title)
@@ -162,13 +165,13 @@ class SystemEngine:
     async def _deliver(
         self, request: PendingRequest, reply: asyncio.Future[Answered], title: str
     ) -> None:
-        answered = await _reply_of_change(request)
+        change_reply = await _reply_of_change(request)
         if not reply.cancelled():
-            reply.set_result(answered)
+            reply.set_result(change_reply)
             return
-        if answered.status == "refused" and answered.body_json is not None:
-            answered = replace(answered, text=_NOT_CONFIRMED)
-        show_reply(self._app, answered, f"{request.system} {title}".strip())
+        if change_reply.status == "refused" and change_reply.body_json is not None:
+            change_reply = replace(change_reply, text=_NOT_CONFIRMED)
+        show_reply(self._app, change_reply, f"{request.system} {title}".strip())
 
     def start(self, command: Command, title: str) -> None:
         """Send a command and show its reply as a toast, also after the screen was closed."""
@@ -181,15 +184,15 @@ class SystemEngine:
 
 
 async def _reply_of_change(request: PendingRequest) -> Answered:
-    """Return the reply to a change, or that there is none: an engine that hangs writes nothing.
+    """Return the reply to a change, or a failure if the engine writes nothing for 30 s.
 
-    What it replies later is not shown, so that nothing is reported twice.
+    A later reply is not shown, so that nothing is reported twice.
     """
     reply = asyncio.ensure_future(request)
     received_count, silent_s = request.received_count(), 0.0
     try:
         while not (await asyncio.wait([reply], timeout=_CHECK_S))[0]:
-            # Not the clock: a viewer that was suspended has read nothing meanwhile.
+            # Not by the clock: a suspended viewer has read nothing meanwhile.
             is_silent = request.received_count() == received_count
             received_count, silent_s = (
                 request.received_count(),
@@ -201,16 +204,16 @@ async def _reply_of_change(request: PendingRequest) -> Answered:
                     " been made, or is made when the engine goes on"
                 )
                 return Answered(time.time_ns() // 1000, request.command_id, "failed", text)
-        return as_of_change(await reply)
+        return explain_change_reply(await reply)
     finally:
         reply.cancel()
 
 
-def as_of_change(reply: Answered) -> Answered:
-    """Return the reply to a change; of an engine that ended, with what that means for it."""
+def explain_change_reply(reply: Answered) -> Answered:
+    """Return the reply to a change; if the engine ended, with what that means for the change."""
     meanings = {
         ENGINE_ENDED: "it is not known whether that was done",
-        ENGINE_GONE: "nothing was sent",
+        ENGINE_NOT_RUNNING: "nothing was sent",
     }
     meaning = meanings.get(reply.text)
     return reply if meaning is None else replace(reply, text=f"{reply.text}: {meaning}")
@@ -234,25 +237,25 @@ def run_task(
     *arguments: *Arguments,
     replaces: str = "",
 ) -> Worker[None]:
-    """Run a coroutine function until it ends, or its screen or app is closed.
+    """Run a coroutine function until it ends or `node`, its screen or app, is closed.
 
-    With `replaces`, a task of the same name is cancelled first.
+    With `replaces`, a running task of that name is cancelled first.
     """
     group = replaces or "requests"
-    # Not a coroutine: one that is cancelled before it begins would never be awaited.
-    task = partial(_guard, node, function, arguments)
+    # Not a coroutine: if cancelled before its start, it would never be awaited.
+    task = partial(_run_guarded, node, function, arguments)
     return node.run_worker(task, group=group, exclusive=bool(replaces))
 
 
-async def _guard(
+async def _run_guarded(
     node: DOMNode, function: Callable[..., Coroutine[Any, Any, None]], arguments: tuple[Any, ...]
 ) -> None:
     app = node.app
 
-    def tell(sentence: str) -> None:
+    def report(sentence: str) -> None:
         app.notify(sentence, severity="error", timeout=_DEFECT_SHOWN_S)
 
-    with contained("the requested data", tell):
+    with report_defects("the requested data", report):
         try:
             await function(*arguments)
         except NatstuiError as error:

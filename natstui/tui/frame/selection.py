@@ -1,4 +1,4 @@
-"""A table of streams or consumers, whose rows can be exported."""
+"""Tables of streams or consumers: their marked rows, panel and export."""
 
 from __future__ import annotations
 
@@ -8,77 +8,80 @@ from typing import Any, ClassVar, NamedTuple
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from natstui.tui.frame.detail.peek import Brief, Peek, WithPeek
+from natstui.tui.frame.detail.peek import Peek, PeekContent, TableWithPeek
 from natstui.tui.frame.live import LiveScreen, watch_rows
 from natstui.tui.frame.messages import Export, Open
 from natstui.tui.frame.systems import own_key, system_of, systems_of
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.big_table import BigTable
 
-_AWAY_COUNT = 5
-"""Limit of names without a row that are shown."""
+_MAX_NAMES = 5
+"""Maximum number of names of unreachable streams or consumers that are shown."""
 
 
-def acted_on(screen: TableScreen) -> list[tuple[Any, ...]]:
-    """Return the identities of the marked rows, else of the one under the cursor."""
-    return [key for key in map(own_key, meant_rows(screen)) if key is not None]
+def find_target_assets(screen: TableScreen) -> list[tuple[Any, ...]]:
+    """Return the keys of the marked rows, else of the row under the cursor, without systems."""
+    return [key for key in map(own_key, find_target_keys(screen)) if key is not None]
 
 
-def meant_rows(screen: TableScreen) -> Iterable[object]:
-    """Return the keys of the marked rows, else of the one under the cursor."""
-    # The panel that holds the table makes it a moment after the screen is there.
+def find_target_keys(screen: TableScreen) -> Iterable[object]:
+    """Return the keys of the marked rows, else of the row under the cursor."""
+    # The table's panel creates the table a moment after the screen.
     table = next(iter(screen.query(BigTable)), None)
     if table is None:
         return ()
     return table.marks or {table.cursor_key}
 
 
-def open_of_row(screen: TableScreen, message: Open) -> None:
-    """Post a message that opens the row under the cursor, on its own system, ignoring marks."""
+def post_for_row(screen: TableScreen, message: Open) -> None:
+    """Post a message for the row under the cursor, with the row's system; marks are ignored."""
     message.system = system_of(screen.table.cursor_key)
     screen.app.post_message(message)
 
 
-def watch_shown(screen: LiveScreen, keys: Iterable[Hashable]) -> None:
-    """Request that each engine polls the rows in view of its system first."""
-    names = [system.name for system in screen.where.systems] if screen.where.joins else []
+def watch_visible_rows(screen: LiveScreen, keys: Iterable[Hashable]) -> None:
+    """Request that the engine of each system polls first the system's rows among `keys`."""
+    names = [system.name for system in screen.scope.systems] if screen.scope.is_joined else []
     by_system: dict[str | None, list[object]] = {name: [] for name in names}
     for key in keys:
         by_system.setdefault(system_of(key), []).append(own_key(key))
     for system, system_keys in by_system.items():
-        watch_rows(screen, *selected(system_keys, ()), system=system)
+        watch_rows(screen, *select_assets(system_keys, ()), system=system)
 
 
-def away_text(names: Collection[str]) -> str:
-    """Return the suffix of a table's caption: some names without a row, and their count."""
+def unreachable_text(names: Collection[str]) -> str:
+    """Return the suffix of a table's caption with the count of unreachable names and some of
+    them; empty without names.
+    """
     if not names:
         return ""
-    names_text = ", ".join(sorted(names)[:_AWAY_COUNT]) + (
-        ", …" if len(names) > _AWAY_COUNT else ""
-    )
+    names_text = ", ".join(sorted(names)[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
     return f"  ·  {len(names)} not reachable: {names_text}"
 
 
 class CreatedRow(NamedTuple):
-    """A stream or consumer that was just created, and the row of the cursor then."""
+    """A stream or consumer that was just created, and the key under the cursor at that time."""
 
     names: tuple[str, ...]
     system: str
     from_key: Hashable
 
-    def is_over(self, table: BigTable, view: Any, in_order: Sequence[int]) -> bool:
-        """Move the cursor to the new row if it exists; return whether it did, or the user moved
-        on.
+    def move_cursor(self, table: BigTable, view: Any, row_order: Sequence[int]) -> bool:
+        """Move the cursor to the new row if the row exists.
+
+        Returns False if the row does not exist yet, unless the user has moved the cursor.
         """
         if table.cursor_key != self.from_key:
             return True
-        positions = (index for index, row in enumerate(in_order) if self._fits(view.key(row)))
+        positions = (
+            index for index, row in enumerate(row_order) if self._is_created_row(view.key(row))
+        )
         position = next(positions, None)
         if position is not None:
             table.move(position)
         return position is not None
 
-    def _fits(self, key: Hashable) -> bool:
+    def _is_created_row(self, key: Hashable) -> bool:
         row_key = own_key(key)
         is_same_system = system_of(key) in (None, self.system)
         return is_same_system and row_key is not None and row_key[:-1] == self.names
@@ -91,32 +94,34 @@ class SelectionScreen(TableScreen):
         Binding("v", "part('panel', 'next')", "Panel", show=False, id="peek"),
         Binding("E", "export", "Export", show=False, id="export"),
     ]
-    OF_A_ROW: ClassVar[frozenset[str]] = frozenset({"open", "export"})
+    ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"open", "export"})
 
-    panel: WithPeek
+    panel: TableWithPeek
 
     def __init__(self) -> None:
         super().__init__()
-        self.where.meant = lambda: meant_rows(self)
-        self.sought: CreatedRow | None = None
+        self.scope.get_target_keys = lambda: find_target_keys(self)
+        self.row_to_find: CreatedRow | None = None
 
     def body(self) -> Iterable[Widget]:
         """Yield a caption line, the table, and the panel below or beside it."""
         caption, table = super().body()
         assert isinstance(table, BigTable)
-        self.panel = WithPeek(table, Peek(), self.brief)
+        self.panel = TableWithPeek(table, Peek(), self.peek_content)
         yield caption
         yield self.panel
 
-    def brief(self, view: Any, row: int) -> Brief:
+    def peek_content(self, view: Any, row: int) -> PeekContent:
         """Return the content of the panel for a row."""
         raise TypeError(f"{type(self).__name__} tells of no row")
 
-    def _show(self, view: Any, in_order: Sequence[int]) -> None:
-        super()._show(view, in_order)
-        if self.sought is not None and self.sought.is_over(self.table, view, in_order):
-            self.sought = None
-        self.panel.tell()
+    def _show(self, view: Any, row_order: Sequence[int]) -> None:
+        super()._show(view, row_order)
+        if self.row_to_find is not None and self.row_to_find.move_cursor(
+            self.table, view, row_order
+        ):
+            self.row_to_find = None
+        self.panel.update_peek()
 
     def action_export(self) -> None:
         """Export the marked rows, else all in view, as flat tables."""
@@ -126,17 +131,17 @@ class SelectionScreen(TableScreen):
             text = f"rows of {' and '.join(names)} are marked: mark rows of one system only"
             self.notify(text, severity="warning", markup=False)
             return
-        streams, consumers = selected(row_keys, self.table.marks)
+        streams, consumers = select_assets(row_keys, self.table.marks)
         if streams or consumers:
             self.app.post_message(Export(streams, consumers))
         else:
             self.notify("there is nothing in view to export", severity="warning", timeout=2)
 
 
-def selected(
+def select_assets(
     in_view: Iterable[object], marks: Iterable[object]
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """Return the streams and consumers among keys of rows: the marked ones, else all in view."""
+    """Return the streams, and the consumers, of the marked rows, else of the rows in view."""
     keys = [key for key in map(own_key, set(marks) or in_view) if key is not None]
     streams = sorted(str(key[0]) for key in keys if len(key) == 2)
     consumers = sorted((str(key[0]), str(key[1])) for key in keys if len(key) == 3)

@@ -1,4 +1,4 @@
-"""Several systems on one screen: their states, and their rows in one table."""
+"""Several systems on one screen: which ones it shows, their states, their rows in one table."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ class SystemState:
     """A system and its current state."""
 
     name: str
-    look: str
-    """The look of its colour."""
+    style_name: str
+    """The style of the system's name: its colour."""
     state: State
-    late_us: int
-    """How long before the shown moment its newest poll came."""
+    poll_age_us: int
+    """The age in µs of the newest poll at the shown moment; 0 if it is small."""
 
 
 class SystemKey(NamedTuple):
-    """The identity of a row in a table of several systems, which may have equal names."""
+    """The key of a row in a table of several systems, whose rows may have equal names."""
 
     system: str
     key: Hashable
 
 
-class Joined:
-    """The views of several systems as one: a row is a system and a row in its view."""
+class JoinedView:
+    """A view over the views of several systems, one after the other."""
 
     def __init__(self, systems: Sequence[SystemState], views: Sequence[Any]) -> None:
         self.systems, self.views = systems, views
         self._ends = list(accumulate(map(len, views)))
         self.roster = tuple(view.roster for view in views)
-        """Another one when a row came or went in any of them."""
-        # Engines have clocks of their own: only the time of day is the same on all.
+        """The rosters of all views; another tuple if a row was added or removed in any view."""
+        # Each engine has its own monotonic clock: only the time of day is common.
         self.now_mono_us = max((view.now_at_us for view in views), default=0)
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
     def at(self, row: int) -> tuple[int, int]:
-        """Return the index of a row's system, and the row in that system's view."""
+        """Return the index of a row's system, and the row's number in that system's view."""
         index = bisect_right(self._ends, row)
         return index, row - (self._ends[index - 1] if index else 0)
 
@@ -73,7 +73,7 @@ class Joined:
         )
 
     def stale_s(self, row: int) -> float | None:
-        """Return the age of a stale row, None for a fresh one."""
+        """Return the age of a stale row in seconds; None for a fresh row."""
         index, system_row = self.at(row)
         age_s: float | None = self.views[index].stale_s(system_row)
         return age_s
@@ -84,29 +84,31 @@ class Joined:
         return bool(self.views[index].has_problem(system_row))
 
 
-def joined(systems: Sequence[SystemState], make: Callable[[SystemState], Any]) -> Any:
-    """Return a view over all systems; with a single one, that system's view."""
+def join_views(systems: Sequence[SystemState], make: Callable[[SystemState], Any]) -> Any:
+    """Create the view of each system with `make`, and return them joined; a single system's view
+    is returned itself.
+    """
     views = [make(system) for system in systems]
-    return views[0] if len(views) == 1 else Joined(systems, views)
+    return views[0] if len(views) == 1 else JoinedView(systems, views)
 
 
-def of_system(view: Any, row: int) -> tuple[Any, int]:
-    """Return the view of a row's system, and the row in it."""
-    if not isinstance(view, Joined):
+def find_system_row(view: Any, row: int) -> tuple[Any, int]:
+    """Return the view of a row's system, and the row's number in that view."""
+    if not isinstance(view, JoinedView):
         return view, row
     index, system_row = view.at(row)
     return view.views[index], system_row
 
 
 def own_key(key: object) -> tuple[Any, ...] | None:
-    """Return the identity of a row within its system; None without a row."""
+    """Return the key of a row without its system; None if `key` is no key of a row."""
     if isinstance(key, SystemKey):
         key = key.key
     return key if isinstance(key, tuple) else None
 
 
 def system_of(key: object) -> str | None:
-    """Return the name of a row's system, in a table of several systems."""
+    """Return the name of a row's system; None in a table of a single system."""
     return key.system if isinstance(key, SystemKey) else None
 
 
@@ -115,13 +117,13 @@ def systems_of(keys: Iterable[object]) -> list[str]:
     return sorted({name for key in keys if (name := system_of(key)) is not None})
 
 
-def _system(view: Joined, row: int) -> Cell:
+def _system(view: JoinedView, row: int) -> Cell:
     """The name of the row's system, on its colour."""
     system = view.systems[view.at(row)[0]]
-    return Cell(clean_line(system.name), system.look)
+    return Cell(clean_line(system.name), system.style_name)
 
 
-def _systems(view: Joined) -> Sequence[object]:
+def _system_names(view: JoinedView) -> Sequence[object]:
     pairs = zip(view.systems, view.views, strict=True)
     return list(
         chain.from_iterable([system.name] * len(system_view) for system, system_view in pairs)
@@ -129,50 +131,56 @@ def _systems(view: Joined) -> Sequence[object]:
 
 
 SYSTEM: ColumnSpec[Any] = ColumnSpec(
-    "system", "SYSTEM", 8, 0, _system, _systems, align="left", flex=1, max_width=16,
+    "system", "SYSTEM", 8, 0, _system, _system_names, align="left", flex=1, max_width=16,
     descends=False,
 )  # fmt: skip
 
 
 def joined_specs(specs: Sequence[ColumnSpec[Any]]) -> list[ColumnSpec[Any]]:
-    """Return the columns of a table over several systems: the system is the second column."""
-    first, *other_specs = [_of_systems(spec) for spec in specs]
+    """Return the columns of a table over several systems; the second one is the system."""
+    first, *other_specs = [_join_spec(spec) for spec in specs]
     return [first, SYSTEM, *other_specs]
 
 
-def _of_systems(spec: ColumnSpec[Any]) -> ColumnSpec[Any]:
-    def cell(view: Joined, row: int) -> Cell:
-        return spec.cell(*of_system(view, row))
+def _join_spec(spec: ColumnSpec[Any]) -> ColumnSpec[Any]:
+    def cell(view: JoinedView, row: int) -> Cell:
+        return spec.cell(*find_system_row(view, row))
 
-    def values(view: Joined) -> Sequence[object]:
+    def values(view: JoinedView) -> Sequence[object]:
         return list(chain.from_iterable(spec.sort(system_view) for system_view in view.views))
 
     cell.__doc__ = spec.cell.__doc__
     return replace(spec, cell=cell, sort=values)
 
 
-class Where:
-    """Which of several systems a screen shows, and which is the acting one for its keys."""
+class SystemScope:
+    """The systems that a screen shows, and the acting system of its keys."""
 
     def __init__(self) -> None:
         self.systems: Sequence[SystemState] = ()
         """The states of several systems; empty with a single one, or a recording."""
-        self.bound: str | None = None
-        """The system the screen was opened on; None: the current one of the app."""
-        self.meant: Callable[[], Iterable[object]] | None = None
-        """Of a table over all systems: returns the identities of the rows that keys act on."""
+        self.bound_system: str | None = None
+        """The name of the system that the screen was opened on; None for the app's current one."""
+        self.get_target_keys: Callable[[], Iterable[object]] | None = None
+        """In a table over all systems, returns the keys of the rows to act on; else None."""
         self._current = SystemState("", "", State(), 0)
 
     @property
-    def joins(self) -> bool:
+    def is_joined(self) -> bool:
         """Return whether the rows of several systems are shown together."""
-        return self.meant is not None and self.bound is None and bool(self.systems)
+        return (
+            self.get_target_keys is not None and self.bound_system is None and bool(self.systems)
+        )
 
     @property
     def system(self) -> str | None:
-        """Return the acting system's name; None: the current one of the app."""
-        meant = systems_of(self.meant()) if self.joins and self.meant is not None else []
-        return self.bound or (meant[0] if meant else None)
+        """Return the acting system's name; None for the app's current one."""
+        names = (
+            systems_of(self.get_target_keys())
+            if self.is_joined and self.get_target_keys is not None
+            else []
+        )
+        return self.bound_system or (names[0] if names else None)
 
     @property
     def acting(self) -> SystemState:
@@ -184,32 +192,38 @@ class Where:
         )
 
     @property
-    def shown(self) -> Sequence[SystemState]:
-        """Return the systems whose rows are shown: all, or the acting one."""
-        return self.systems if self.joins else (self.acting,)
+    def shown_systems(self) -> Sequence[SystemState]:
+        """Return the systems whose rows are shown: all, or the acting system."""
+        return self.systems if self.is_joined else (self.acting,)
 
-    def across(self) -> str:
-        """Return why keys cannot act on the marked rows; empty if they can."""
-        names = systems_of(self.meant()) if self.joins and self.meant is not None else []
+    def mixed_systems_text(self) -> str:
+        """Return the reason if rows of several systems are marked, on which no key can act; else
+        an empty text.
+        """
+        names = (
+            systems_of(self.get_target_keys())
+            if self.is_joined and self.get_target_keys is not None
+            else []
+        )
         if len(names) < 2:
             return ""
         names_text = clean_line(" and ".join(names))
         return f"rows of {names_text} are marked: mark rows of one system only"
 
-    def take(self, state: State) -> None:
-        """Store the state."""
+    def set_state(self, state: State) -> None:
+        """Store the state of a single system without a name."""
         self._current = SystemState("", "", state, 0)
 
-    def hear(self, current: SystemState, systems: Sequence[SystemState]) -> None:
-        """Store the states of all systems; `current` is the one in view."""
+    def set_states(self, current: SystemState, systems: Sequence[SystemState]) -> None:
+        """Store the states of several systems, and `current`, the state of the acting system."""
         self.systems = systems
         self._current = next(
             (system for system in systems if system.name == current.name), current
         )
 
 
-class _HasWhere(Protocol):
-    where: Where
+class _HasScope(Protocol):
+    scope: SystemScope
 
 
 class ActingSystemValue(Generic[T]):
@@ -221,7 +235,7 @@ class ActingSystemValue(Generic[T]):
     @overload
     def __get__(self, screen: None, owner: object) -> ActingSystemValue[T]: ...
     @overload
-    def __get__(self, screen: _HasWhere, owner: object) -> T: ...
-    def __get__(self, screen: _HasWhere | None, owner: object) -> T | ActingSystemValue[T]:
-        """Return the current value."""
-        return self if screen is None else self._get(screen.where.acting)
+    def __get__(self, screen: _HasScope, owner: object) -> T: ...
+    def __get__(self, screen: _HasScope | None, owner: object) -> T | ActingSystemValue[T]:
+        """Return the value of the acting system of a screen."""
+        return self if screen is None else self._get(screen.scope.acting)

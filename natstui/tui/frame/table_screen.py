@@ -1,4 +1,4 @@
-"""A screen with one big table: filter, sort, problems filter, copying, and opening a row."""
+"""A screen with one big table: its filters, order, columns, and copying of rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from textual.dom import DOMNode
 from textual.widget import Widget
 
 from natstui.errors import UsageError
-from natstui.model.live.row_filter import compiled
-from natstui.tui.frame.action_keys import SPECS, allowed
+from natstui.model.live.row_filter import compile_filter
+from natstui.tui.frame.action_keys import SPECS, is_allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import LiveScreen, ScreenPart
-from natstui.tui.frame.remembered import keep, recall
 from natstui.tui.frame.requests import run_task
-from natstui.tui.frame.systems import Joined, joined_specs, own_key
-from natstui.tui.frame.table_text import Rows, empty_text, in_order
+from natstui.tui.frame.systems import JoinedView, joined_specs, own_key
+from natstui.tui.frame.table_text import Rows, arrange_rows, empty_text
+from natstui.tui.frame.view_file import load_value, store_value
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.fixed_text import FixedText
 from natstui.tui.kit.pick import PickSeveral
@@ -29,11 +29,11 @@ from natstui.tui.kit.table.big_table import BigTable, Column, Sort
 from natstui.tui.kit.table.view import HeaderSelected, RowHighlighted
 from natstui.tui.kit.text import safe, safe_copy
 
-IN_A_THREAD_FROM = 5_000
+THREAD_SORT_MIN_ROWS = 5_000
 """Number of rows from which sorting runs in a thread: it would block the event loop."""
 
-SORTED_AGAIN_AFTER_US = 20_000_000
-"""How long a large table keeps its order while its values change."""
+RESORT_AFTER_US = 20_000_000
+"""Time after which a large table is sorted again by its changed values."""
 
 
 class TableOrder(ScreenPart):
@@ -54,58 +54,59 @@ class TableOrder(ScreenPart):
         self,
         table: str,
         start: Order,
-        ask_pattern: Callable[[str], None],
+        prompt_pattern: Callable[[str], None],
         on_change: Callable[[], None],
         has_rows: Callable[[], bool],
     ) -> None:
-        """Create with a start order; `ask_pattern` prompts for the filter, `on_change` shows the
-        rows again.
+        """Create with a start order; `prompt_pattern` prompts for the filter.
 
-        `has_rows` returns whether there are rows before the filter.
+        `on_change` shows the rows again. `has_rows` returns whether there are rows before the
+        filter.
         """
-        self.order = recall_order(table, start)
-        self.wrong = ""
-        """Why the last filter was not taken, until there is another."""
+        self.order = load_order(table, start)
+        self.error_text = ""
+        """The error of the last filter if it was not valid; empty after a valid one."""
         self._table = table
-        self._ask_pattern, self._changed, self._has_rows = ask_pattern, on_change, has_rows
+        self._prompt_pattern, self._on_change, self._has_rows = prompt_pattern, on_change, has_rows
 
     @property
     def hides_rows(self) -> bool:
-        """Return whether the filter may hide rows, or is wrong."""
-        return bool(self.order.pattern or self.order.problems_only or self.wrong)
+        """Return whether there is a filter, or the last one was not valid."""
+        return bool(self.order.pattern or self.order.problems_only or self.error_text)
 
-    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer the problems filter where there are rows, and the text filter always.
+    def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return whether an action is offered: the text filter always, the problems filter with
+        rows.
 
-        A filter that is typed before the rows arrive would else be typed into other keys.
+        Otherwise the letters of a filter typed before the rows arrive would execute other keys.
         """
         return action == "filter" or self._has_rows() or self.hides_rows
 
     def change(self, order: Order) -> None:
-        """Change the order or filter; a wrong expression is reported and not used."""
+        """Change the order or filter; a filter that is no valid expression is only reported."""
         try:
-            compiled(order.pattern)
+            compile_filter(order.pattern)
         except UsageError as error:
-            self.wrong = str(error)
+            self.error_text = str(error)
         else:
-            self.wrong = ""
+            self.error_text = ""
             before, self.order = self.order, order
             if (order.column, order.reverse) != (before.column, before.reverse):
-                keep_order(self._table, order)
-        self._changed()
+                store_order(self._table, order)
+        self._on_change()
 
     def sort_by(self, spec: ColumnSpec[Any]) -> None:
-        """Sort by a column; reverse the direction if it is the current one."""
+        """Sort by a column; if the table is sorted by it, reverse the direction."""
         is_same = spec.id == self.order.column
         reverse = not self.order.reverse if is_same else spec.descends
         self.change(replace(self.order, column=spec.id, reverse=reverse))
 
     def filter_by(self, pattern: str) -> None:
-        """Show only rows that match a regular expression; empty shows all."""
+        """Show only rows that match a regular expression; all rows for an empty one."""
         self.change(replace(self.order, pattern=pattern))
 
     def show_all(self) -> bool:
-        """Remove the filter; return whether rows were hidden."""
+        """Remove the filter; return whether there was one."""
         if not self.hides_rows:
             return False
         self.change(replace(self.order, pattern="", problems_only=False))
@@ -113,7 +114,7 @@ class TableOrder(ScreenPart):
 
     def action_filter(self) -> None:
         """Prompt for a filter, a regular expression; `!` in front inverts it."""
-        self._ask_pattern(self.order.pattern)
+        self._prompt_pattern(self.order.pattern)
 
     def action_problems(self) -> None:
         """Switch between rows with problems and all rows."""
@@ -121,69 +122,69 @@ class TableOrder(ScreenPart):
 
 
 class RowSorter:
-    """Sorts the rows of a table; many of them in a thread."""
+    """Sorts the rows of a table; many rows in a thread."""
 
     def __init__(
         self,
         screen: DOMNode,
         show: Callable[[Any, Sequence[int]], None],
     ) -> None:
-        """`show` is called with a view and its rows in order."""
+        """Create for a screen; `show` is called with a view and its sorted rows."""
         self._screen, self._show = screen, show
         self._before: Sequence[int] = ()
-        self._made_for: tuple[object, Order, int] | None = None
-        """The rows and order of `_before`, which was sorted in a thread."""
-        self._making_for: tuple[object, Order, int] | None = None
-        """The rows and order that are being sorted."""
+        self._sorted_for: tuple[object, Order, int] | None = None
+        """The roster, order and time of `_before` if it was sorted in a thread."""
+        self._sorting_for: tuple[object, Order, int] | None = None
+        """The roster, order and time of the rows that are being sorted."""
 
     def sort(self, view: Any, specs: Sequence[ColumnSpec[Any]], order: Order) -> None:
-        """Show a view sorted: now, or once the thread has sorted it."""
-        if len(view) < IN_A_THREAD_FROM:
-            self._before = in_order(view, specs, order, self._before)
+        """Sort a view and show it: at once, or when the thread has sorted it."""
+        if len(view) < THREAD_SORT_MIN_ROWS:
+            self._before = arrange_rows(view, specs, order, self._before)
             self._show(view, self._before)
             return
         request = (view.roster, order, view.now_mono_us)
-        if _still_serves(self._made_for, request):
+        if _is_still_valid(self._sorted_for, request):
             self._show(view, self._before)
-        elif not _still_serves(self._making_for, request):
-            self._making_for = request
+        elif not _is_still_valid(self._sorting_for, request):
+            self._sorting_for = request
             self._screen.run_worker(
-                self._sort_aside(view, specs, request), group="sort", exclusive=True
+                self._sort_in_thread(view, specs, request), group="sort", exclusive=True
             )
 
-    async def _sort_aside(
+    async def _sort_in_thread(
         self, view: Any, specs: Sequence[ColumnSpec[Any]], request: tuple[object, Order, int]
     ) -> None:
-        self._before = await asyncio.to_thread(in_order, view, specs, request[1], self._before)
-        self._made_for, self._making_for = request, None
+        self._before = await asyncio.to_thread(arrange_rows, view, specs, request[1], self._before)
+        self._sorted_for, self._sorting_for = request, None
         self._show(view, self._before)
 
 
-def _still_serves(
+def _is_still_valid(
     last: tuple[object, Order, int] | None, request: tuple[object, Order, int]
 ) -> bool:
-    """Return whether a sorted order is still valid: same rows and sorting, and recent."""
-    # Rosters are equal to themselves only; over several systems there is one of each.
+    """Return whether the last order is valid for a request: same rows and order, and recent."""
+    # A roster equals only itself; over several systems there is a tuple of rosters.
     if last is None or last[0] != request[0] or last[1] != request[1]:
         return False
-    return request[2] - last[2] < SORTED_AGAIN_AFTER_US
+    return request[2] - last[2] < RESORT_AFTER_US
 
 
-def recall_order(table: str, start: Order) -> Order:
-    """Return the stored order of a table, or `start`."""
-    stored = recall(table)
+def load_order(table: str, start: Order) -> Order:
+    """Return the stored order of a table, else `start`."""
+    stored = load_value(table)
     if not isinstance(stored, dict) or not isinstance(stored.get("column"), str):
         return start
     return replace(start, column=str(stored["column"]), reverse=stored.get("reverse") is True)
 
 
-def keep_order(table: str, order: Order) -> None:
+def store_order(table: str, order: Order) -> None:
     """Store the order of a table."""
-    keep(table, {"column": order.column, "reverse": order.reverse})
+    store_value(table, {"column": order.column, "reverse": order.reverse})
 
 
 class CopyKeys(ScreenPart):
-    """Copies what is under the cursor of a table to the clipboard (OSC 52)."""
+    """Copies the row under the cursor, or its name, to the clipboard (OSC 52)."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c", "part('copying', 'name')", "Copy", show=False, id="copy.name"),
@@ -193,8 +194,8 @@ class CopyKeys(ScreenPart):
     def __init__(self, screen: TableScreen) -> None:
         self._screen = screen
 
-    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer copying while there is a row."""
+    def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return whether copying is offered: while the table has a row."""
         return self._screen.has_row
 
     def action_name(self) -> None:
@@ -216,9 +217,7 @@ class CopyKeys(ScreenPart):
 
 
 class ColumnChoice(ScreenPart):
-    """The columns that the user chose for a table; without a choice, the most useful ones that
-    fit.
-    """
+    """The columns that the user chose for a table; None for the default columns."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+k", "part('choice', 'columns')", "Columns", show=False, id="columns"),
@@ -226,8 +225,8 @@ class ColumnChoice(ScreenPart):
 
     def __init__(self, screen: TableScreen) -> None:
         self._screen = screen
-        self._kept_as = f"columns of {screen.NOUN}"
-        stored = recall(self._kept_as)
+        self._storage_key = f"columns of {screen.NOUN}"
+        stored = load_value(self._storage_key)
         spec_ids = {spec.id for spec in screen.SPECS}
         ids = (
             [spec_id for spec_id in stored if spec_id in spec_ids]
@@ -236,8 +235,8 @@ class ColumnChoice(ScreenPart):
         )
         self.chosen: list[str] | None = ids or None
 
-    def of(self, specs: Sequence[ColumnSpec[Any]]) -> Sequence[ColumnSpec[Any]]:
-        """Return the columns to show; the first column has the names and is always shown."""
+    def filter_specs(self, specs: Sequence[ColumnSpec[Any]]) -> Sequence[ColumnSpec[Any]]:
+        """Return the chosen columns among `specs`; the first column is always included."""
         if self.chosen is None:
             return specs
         spec_ids = {spec.id for spec in self._screen.SPECS[1:]}
@@ -248,15 +247,15 @@ class ColumnChoice(ScreenPart):
         ]
 
     async def action_columns(self) -> None:
-        """Prompt for the columns to show; none or all of them means the default choice."""
-        run_task(self._screen, self._choose)
+        """Prompt for the columns to show; a choice of none or all means the default columns."""
+        run_task(self._screen, self._prompt_columns)
 
-    async def _choose(self) -> None:
+    async def _prompt_columns(self) -> None:
         specs = self._screen.SPECS[1:]
         shown_ids = self.chosen
         if shown_ids is None:
-            layout = self._screen.table.columns_now
-            visible = layout.placed[: len(layout.placed) - layout.hidden_count]
+            layout = self._screen.table.column_layout
+            visible = layout.columns[: len(layout.columns) - layout.hidden_count]
             shown_ids = [column.column.id for column in visible]
         title = f"Columns of {self._screen.NOUN}: space marks, enter shows the marked ones"
         options = [(spec.id, spec.title, spec.help) for spec in specs]
@@ -265,12 +264,12 @@ class ColumnChoice(ScreenPart):
         )
         if marked_ids is not None:
             self.chosen = marked_ids if 0 < len(marked_ids) < len(specs) else None
-            keep(self._kept_as, self.chosen)
+            store_value(self._storage_key, self.chosen)
             self._screen.refresh_state()
 
 
 class TableScreen(LiveScreen):
-    """A screen with one table over a view of the state; subclasses provide columns and links."""
+    """A screen with one table over a view of the state; subclasses provide view and columns."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *TableOrder.BINDINGS,
@@ -280,8 +279,8 @@ class TableScreen(LiveScreen):
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = ()
     NOUN: ClassVar[str] = ""
     START: ClassVar[Order] = Order("name")
-    OF_A_ROW: ClassVar[frozenset[str]] = frozenset()
-    """Actions on the row under the cursor, offered while there is one."""
+    ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset()
+    """Actions on the row under the cursor: offered only while the table has a row."""
 
     table = getters.query_one(BigTable)
     caption = getters.query_one("#caption", FixedText)
@@ -290,7 +289,7 @@ class TableScreen(LiveScreen):
         super().__init__()
         self.rows: Rows[Any] | None = None
         self._total = 0
-        """How many rows there are before the filter."""
+        """Number of rows before the filter."""
         self.ordering = TableOrder(
             self.NOUN,
             self.START,
@@ -310,18 +309,22 @@ class TableScreen(LiveScreen):
 
     @property
     def has_row(self) -> bool:
-        """Return whether a row is under the cursor."""
+        """Return whether the table has a row, so that one is under the cursor."""
         return self.rows is not None and len(self.rows.order) > 0
 
-    def may_do(self, name: str) -> bool | None:
-        """Return whether an action is offered: only live, and on a row; None if not allowed."""
-        if self.state.replay is not None or (SPECS[name].takes != "none" and not self.has_row):
+    def is_action_offered(self, name: str) -> bool | None:
+        """Return True for an allowed action, None without permission, False in a replay or
+        without a row to act on.
+        """
+        if self.state.replay is not None or (
+            SPECS[name].target_rows != "none" and not self.has_row
+        ):
             return False
-        return True if allowed(self.state, name) else None
+        return True if is_allowed(self.state, name) else None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer row actions only while there is a row."""
-        if action in self.OF_A_ROW and not self.has_row:
+        """Return whether an action is enabled: row actions only while the table has a row."""
+        if action in self.ROW_ACTIONS and not self.has_row:
             return False
         return super().check_action(action, parameters)
 
@@ -330,42 +333,50 @@ class TableScreen(LiveScreen):
         raise TypeError(f"{type(self).__name__} shows no view")
 
     def refresh_state(self) -> None:
-        """Sort the newer rows and show them."""
+        """Sort the rows of the newest state and show them."""
         view = self.view()
-        specs = self._joined_specs if isinstance(view, Joined) else self.SPECS
+        specs = self._joined_specs if isinstance(view, JoinedView) else self.SPECS
         self._sorter.sort(view, specs, self.ordering.order)
 
-    def _show(self, view: Any, in_order: Sequence[int]) -> None:
+    def _show(self, view: Any, row_order: Sequence[int]) -> None:
         order = self.ordering.order
-        specs = self._joined_specs if isinstance(view, Joined) else self.SPECS
-        specs = self.choice.of(specs) if self.choice.chosen else self.offered(view, specs)
+        specs = self._joined_specs if isinstance(view, JoinedView) else self.SPECS
+        specs = (
+            self.choice.filter_specs(specs)
+            if self.choice.chosen
+            else self.default_specs(view, specs)
+        )
         total, before = len(view.rows()), (self.has_row, self._total > 0)
-        self.rows, self._total = Rows(view, specs, in_order), total
+        self.rows, self._total = Rows(view, specs, row_order), total
         if before != (self.has_row, total > 0):
             self.refresh_bindings()
         self.table.empty = self.empty_text(total)
         self.table.show(
             self.rows, sort=Sort(order.column, order.reverse), columns=table_columns(specs)
         )
-        if self.ordering.wrong:
-            self.caption.update(safe(self.ordering.wrong, "error"))
+        if self.ordering.error_text:
+            self.caption.update(safe(self.ordering.error_text, "error"))
         else:
-            self.caption.update(safe(self.caption_text(len(in_order), total)))
+            self.caption.update(safe(self.caption_text(len(row_order), total)))
 
-    def offered(self, view: Any, specs: Sequence[ColumnSpec[Any]]) -> Sequence[ColumnSpec[Any]]:
-        """Return the columns to show while the user has chosen none."""
+    def default_specs(
+        self, view: Any, specs: Sequence[ColumnSpec[Any]]
+    ) -> Sequence[ColumnSpec[Any]]:
+        """Return the columns to show while the user has not chosen columns."""
         return specs
 
     def empty_text(self, total: int) -> str:
-        """Return why the table is empty; `total` is the number of rows before the filter."""
+        """Return the text that explains an empty table; `total` is the number of rows before the
+        filter.
+        """
         return empty_text(self.state, self.NOUN, total, "" if total else self.empty_hint())
 
     def empty_hint(self) -> str:
-        """Return which key creates a row, or why there is none; may be empty."""
+        """Return which key creates a row, or why the table has none; may be empty."""
         return ""
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the caption: `shown` of `total` rows."""
+        """Return the caption: `shown` of `total` rows, the sort column and the filters."""
         order = self.ordering.order
         count = f"{shown} of {total}" if shown != total else str(total)
         spec = next((s for s in self._joined_specs if s.id == order.column), self.SPECS[0])
@@ -384,22 +395,22 @@ class TableScreen(LiveScreen):
     @on(RowHighlighted)
     def _on_another_row(self) -> None:
         """Update the keys: another system may allow other actions."""
-        if self.where.joins:
+        if self.scope.is_joined:
             self.refresh_bindings()
-            self.strip.show(self.where, paused=self.paused)
+            self.strip.show(self.scope, paused=self.paused)
 
-    @on(CommandLine.LookedFor)
-    def _filter(self, message: CommandLine.LookedFor) -> None:
+    @on(CommandLine.FilterChanged)
+    def _filter(self, message: CommandLine.FilterChanged) -> None:
         self.ordering.filter_by(message.text)
 
     def action_back(self) -> None:
-        """Clear the filter first, then leave."""
+        """Remove the filter; without a filter leave the screen."""
         if not self.ordering.show_all():
             super().action_back()
 
 
 def table_columns(specs: Sequence[ColumnSpec[Any]]) -> list[Column]:
-    """Return the columns in the form that a table widget needs."""
+    """Return the specs as columns of a table widget."""
     return [
         Column(
             s.id,

@@ -1,4 +1,4 @@
-"""Rows of a table: filtered, sorted, and formatted only when they are drawn."""
+"""Filters and sorts the rows of a table; their cells are created only when they are drawn."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from natstui.clean import clean_line
-from natstui.model.live.row_filter import compiled
+from natstui.model.live.row_filter import compile_filter
 from natstui.model.live.state import State
-from natstui.tui.frame.columns import ColumnSpec, Order, arranged, natural
+from natstui.tui.frame.columns import ColumnSpec, Order, natural_sort_key, sort_rows
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import duration_text
 
 
 class TableView(Protocol):
-    """The interface between a table and its view."""
+    """A view whose rows a table shows."""
 
     def __len__(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
 
     def rows(self) -> Sequence[int]:
         """Return all rows of the view."""
@@ -39,14 +39,14 @@ V = TypeVar("V", bound=TableView)
 
 
 class Rows(Generic[V]):
-    """The row source of a big table. A stale row is marked in every cell."""
+    """The row source of a big table; a stale row has the style `stale` in every cell."""
 
     def __init__(self, view: V, specs: Sequence[ColumnSpec[V]], order: Sequence[int]) -> None:
         self.view = view
         self.specs = specs
         self.order = order
-        # Where a stale row says its age: a column whose own content means nothing then.
-        self._said_in = next((s.id for s in specs if s.id in ("status", "trend")), "")
+        # The first such column shows the age of a stale row instead of its own content.
+        self._age_column_id = next((s.id for s in specs if s.id in ("status", "trend")), "")
 
     def __len__(self) -> int:
         return len(self.view)
@@ -63,40 +63,44 @@ class Rows(Generic[V]):
             return cells
         note = f"stale {duration_text(age_s)}"
         return [
-            Cell(note if spec.id == self._said_in else cell.text, "stale")
+            Cell(note if spec.id == self._age_column_id else cell.text, "stale")
             for spec, cell in zip(self.specs, cells, strict=True)
         ]
 
 
-def matching(view: TableView, order: Order) -> list[int]:
-    """Return the rows that match the filter; raises UsageError for a wrong expression."""
+def filter_rows(view: TableView, order: Order) -> list[int]:
+    """Return the rows that match the filter; raises UsageError for an expression that is not
+    valid.
+    """
     rows = view.rows()
     if order.pattern:
-        keeps: Callable[[str], bool] = compiled(order.pattern)
-        rows = [row for row in rows if keeps(view.search_text(row))]
+        is_match: Callable[[str], bool] = compile_filter(order.pattern)
+        rows = [row for row in rows if is_match(view.search_text(row))]
     if order.problems_only:
         rows = [row for row in rows if view.has_problem(row)]
     return list(rows)
 
 
-def in_order(
+def arrange_rows(
     view: V, specs: Sequence[ColumnSpec[V]], order: Order, before: Sequence[int] = ()
 ) -> list[int]:
-    """Return the filtered, sorted rows; `before` is the previous result, which makes sorting
-    faster.
-    """
-    rows = matching(view, order)
+    """Return the filtered rows, sorted; `before`, the previous result, makes sorting faster."""
+    rows = filter_rows(view, order)
     if len(before) == len(rows) > 1000 and set(before) == set(rows):
         rows = list(before)
     else:
         # Equal values stay in the order of their names.
-        rows.sort(key=lambda row: natural(str(view.key(row))))
+        rows.sort(key=lambda row: natural_sort_key(str(view.key(row))))
     spec = next((spec for spec in specs if spec.id == order.column), specs[0])
-    return arranged(spec.sort(view), rows, order.reverse)
+    return sort_rows(spec.sort(view), rows, order.reverse)
 
 
 def empty_text(state: State, noun: str, total: int, hint: str = "") -> str:
-    """Return why a table has no rows; `hint` is how to create one, or why there is none."""
+    """Return the text that explains an empty table.
+
+    `total` is the number of rows before the filter; `hint` is how to create a row, or why there
+    is none.
+    """
     if total:
         return f"none of {total} {noun} matches; escape clears the filter"
     link = state.link

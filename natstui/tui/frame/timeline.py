@@ -13,7 +13,7 @@ from textual.content import Content
 from natstui.clean import clean_line
 from natstui.model.live.state import State
 from natstui.model.records.recording import Mark, MarkKind, ReplayMarks, ReplayPosition, SeekTo
-from natstui.tui.frame.head.status_text import joined
+from natstui.tui.frame.head.status_text import fit_parts
 from natstui.tui.frame.requests import SystemEngine
 from natstui.tui.kit.fixed_text import FixedText
 from natstui.tui.kit.table.rows import Cell
@@ -30,13 +30,11 @@ MARKS: dict[MarkKind, tuple[str, str]] = {
     "note": ("n", "ok"),
     "action": ("u", "ok"),
 }
-"""Letter and look of each mark; if several marks are in one cell, the first in this order is
-shown.
-"""
+"""Letter and style of each kind of mark; of several marks in one cell, the first kind is shown."""
 
 
 class ReplayKey(NamedTuple):
-    """A key of a replay: action, footer label, and a word in the hint."""
+    """A key of a replay: its action, footer label, and text in the hint."""
 
     name: str
     key: str
@@ -44,7 +42,7 @@ class ReplayKey(NamedTuple):
     action: str
     label: str
     hint: str
-    """Neighbours with the same hint are shown together."""
+    """Neighbouring keys with the same text are shown together."""
     is_in_footer: bool = False
 
 
@@ -65,29 +63,29 @@ REPLAY_KEYS = (
 
 
 def _hint() -> str:
-    """Return the keys as one line: `space play [ ] step …`."""
+    """Return the keys of a replay as one line: `space play [ ] step …`."""
     groups = groupby(REPLAY_KEYS, key=lambda replay_key: replay_key.hint)
     return "  ".join(f"{' '.join(key.shown for key in keys)} {hint}" for hint, keys in groups)
 
 
-KEYS = _hint()
+KEY_HINT = _hint()
 _RANK = {kind: rank for rank, kind in enumerate(MARKS)}
-_SAID_FOR_US = 60_000_000
+_MARK_SHOWN_US = 60_000_000
 
 
 def position_parts(
     replay: ReplayPosition, marks: ReplayMarks | None, a_at_us: int | None
 ) -> list[Cell]:
-    """Return the first line: playing or paused, clock, progress, and the last mark."""
+    """Return the first line: playing or paused, clock, progress, the last mark, and the keys."""
     speed = f"{replay.speed_ratio:g}×"
-    moving = Cell(f"▶ playing {speed}", "ok")
+    playing_cell = Cell(f"▶ playing {speed}", "ok")
     state_cell = Cell(f"▌▌ paused {speed}", "warn")
     passed_s = (replay.at_us - replay.start_at_us) / 1e6
-    whole_s = (replay.end_at_us - replay.start_at_us) / 1e6
+    total_s = (replay.end_at_us - replay.start_at_us) / 1e6
     parts = [
-        moving if replay.playing else state_cell,
+        playing_cell if replay.playing else state_cell,
         Cell(local_text(replay.at_us, "%Y-%m-%d %H:%M:%S", 1), "strong"),
-        Cell(f"{duration_text(passed_s)} of {duration_text(whole_s)}"),
+        Cell(f"{duration_text(passed_s)} of {duration_text(total_s)}"),
     ]
     if replay.recording:
         parts.append(Cell("● still recording", "bad"))
@@ -97,16 +95,16 @@ def position_parts(
         parts.append(Cell(f"A {local_text(a_at_us)}", "accent"))
     mark = newest_mark(marks.marks if marks else (), replay.at_us)
     if mark is not None:
-        letter, look = MARKS[mark.kind]
+        letter, style_name = MARKS[mark.kind]
         ago = duration_text((replay.at_us - mark.at_us) / 1e6)
-        parts.append(Cell(f"{letter} {clean_line(mark.text)} ({ago} ago)", look))
-    return [*parts, Cell(KEYS, "dim")]
+        parts.append(Cell(f"{letter} {clean_line(mark.text)} ({ago} ago)", style_name))
+    return [*parts, Cell(KEY_HINT, "dim")]
 
 
 def newest_mark(marks: Sequence[Mark], at_us: int) -> Mark | None:
-    """Return the last mark before a moment, unless it is more than a minute earlier."""
+    """Return the last mark up to a moment; None if it is more than a minute earlier."""
     index = bisect_right(marks, at_us, key=lambda mark: mark.at_us) - 1
-    if index < 0 or at_us - marks[index].at_us > _SAID_FOR_US:
+    if index < 0 or at_us - marks[index].at_us > _MARK_SHOWN_US:
         return None
     return marks[index]
 
@@ -114,21 +112,21 @@ def newest_mark(marks: Sequence[Mark], at_us: int) -> Mark | None:
 def bar_parts(
     replay: ReplayPosition, marks: ReplayMarks | None, a_at_us: int | None, width: int
 ) -> list[Cell]:
-    """Return the second line: start, a bar that fills `width`, end."""
+    """Return the second line, `width` cells wide: start, a bar with the marks, end."""
     start, end = local_text(replay.start_at_us), local_text(replay.end_at_us)
     length = bar_length(width)
     cells = [Cell("─", "dim")] * length
     rank = [len(_RANK)] * length
-    current_cell = place_of(replay.at_us, replay, length)
+    current_cell = cell_of(replay.at_us, replay, length)
     for cell in range(current_cell):
         cells[cell] = Cell("━", "accent")
     for mark in marks.marks if marks else ():
-        cell = place_of(mark.at_us, replay, length)
+        cell = cell_of(mark.at_us, replay, length)
         if _RANK[mark.kind] < rank[cell]:
             rank[cell] = _RANK[mark.kind]
             cells[cell] = Cell(*MARKS[mark.kind])
     if a_at_us is not None:
-        cells[place_of(a_at_us, replay, length)] = Cell("A", "strong")
+        cells[cell_of(a_at_us, replay, length)] = Cell("A", "strong")
     cells[current_cell] = Cell("█", "strong")
     return [Cell(f"{start} ", "dim"), *cells, Cell(f" {end}", "dim")]
 
@@ -138,7 +136,7 @@ def bar_length(width: int) -> int:
     return max(1, width - 18)
 
 
-def place_of(at_us: int, replay: ReplayPosition, length: int) -> int:
+def cell_of(at_us: int, replay: ReplayPosition, length: int) -> int:
     """Return the cell of a moment on the bar."""
     span_us = max(1, replay.end_at_us - replay.start_at_us)
     return max(0, min(length - 1, (at_us - replay.start_at_us) * length // span_us))
@@ -168,13 +166,13 @@ class Timeline(FixedText):
         self._a_at_us: int | None = None
 
     def show(self, state: State, a_at_us: int | None) -> None:
-        """Show the position of a replay; hidden while the state is live."""
+        """Show the position of a replay; hide the timeline while the state is live."""
         self._state, self._a_at_us = state, a_at_us
         self.display = state.replay is not None
         self._draw()
 
     def on_resize(self) -> None:
-        """Draw the bar with the available width."""
+        """Draw the bar for the new width."""
         self._draw()
 
     def _draw(self) -> None:
@@ -182,9 +180,10 @@ class Timeline(FixedText):
         if replay is None:
             return
         width = max(20, self.size.width)
-        first = joined(position_parts(replay, marks, self._a_at_us), width)
+        first = fit_parts(position_parts(replay, marks, self._a_at_us), width)
         bar = [
-            safe(cell.text, cell.look) for cell in bar_parts(replay, marks, self._a_at_us, width)
+            safe(cell.text, cell.style_name)
+            for cell in bar_parts(replay, marks, self._a_at_us, width)
         ]
         self.update(Content("\n").join([first, Content("").join(bar)]))
 

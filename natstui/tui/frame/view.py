@@ -1,4 +1,4 @@
-"""How tables and details of streams, consumers and findings look: glyphs, looks, trends."""
+"""Cells and texts that tables and details share: levels, severities, trends, findings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from natstui.model.findings.catalogue.kind import LIST_ACTIONS_KEY, Kind, Level
 from natstui.model.findings.finding import Finding
 from natstui.model.live.history import Point
 from natstui.tui.kit.sections import Line, Section, line
-from natstui.tui.kit.sparkline import by_time
+from natstui.tui.kit.sparkline import means_by_time
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import counted
 
@@ -17,55 +17,58 @@ TREND_WIDTH = 12
 """Width of a minute's trend in a table, in cells."""
 _MINUTE_US = 60_000_000
 
-LOOKS: Mapping[Level, str] = {
+LEVEL_STYLES: Mapping[Level, str] = {
     "ok": "ok", "idle": "dim", "warn": "warn", "bad": "bad", "unknown": "dim",
 }  # fmt: skip
-"""The look of each level."""
+"""The style of each level."""
 GLYPHS: Mapping[Level, str] = {"ok": "●", "idle": "○", "warn": "▲", "bad": "✖", "unknown": "?"}
-"""Glyphs beside the look: not everybody sees a colour alone."""
+"""The glyph of each level: not every user can distinguish colours."""
 
 
-def below_cell(below: ConsumersStatus) -> Cell:
-    """Return a summary of the problems of a stream's consumers."""
+def consumers_status_cell(below: ConsumersStatus) -> Cell:
+    """Return the cell with the number and the worst status of a stream's consumers."""
     kind = below.kind
     status = "stuck" if below.are_stuck else kind.severity
     text = f"{GLYPHS[kind.level]} {counted(below.consumers_count, 'consumer')} {status}"
-    return Cell(text, LOOKS[kind.level])
+    return Cell(text, LEVEL_STYLES[kind.level])
 
 
 def severity_cell(kind: Kind) -> Cell:
-    """Return the severity of a finding."""
-    return Cell(f"{GLYPHS[kind.level]} {kind.severity}", LOOKS[kind.level])
+    """Return the cell with the severity of a kind of finding."""
+    return Cell(f"{GLYPHS[kind.level]} {kind.severity}", LEVEL_STYLES[kind.level])
 
 
-def minute(view: View, points: Sequence[Point], width: int = TREND_WIDTH) -> list[float | None]:
-    """Return the mean of each part of the last minute; None where nothing was polled."""
+def minute_means(
+    view: View, points: Sequence[Point], width: int = TREND_WIDTH
+) -> list[float | None]:
+    """Return the mean value in each of `width` parts of the last minute; None for a part without
+    a poll.
+    """
     ages = [(float(view.now_mono_us - point.mono_us), point.value) for point in points]
-    return by_time(ages, width, _MINUTE_US, max(view.stale_us, _MINUTE_US // TREND_WIDTH))
+    return means_by_time(ages, width, _MINUTE_US, max(view.stale_us, _MINUTE_US // TREND_WIDTH))
 
 
 def advice_text(act: str, actions_key: str) -> str:
-    """Return the key that executes an action here, as text; empty without a key."""
+    """Return an advice with the key of the list of actions replaced by `actions_key`, if any."""
     return act.replace(LIST_ACTIONS_KEY, f"`{actions_key}`") if actions_key else act
 
 
 def findings_section(view: View, findings: Iterable[Finding], actions_key: str) -> Section:
-    """Return all findings of one stream or consumer: start, evidence and advice.
+    """Return the section with the findings of a stream or consumer: age, evidence and advice.
 
-    `actions_key` is the key of its actions: the catalogue names that of the list of findings.
-
-    Advice is shown at the first finding: the others often end with the same.
+    `actions_key` is the key that opens the actions on the screen. Only the first finding has
+    advice: that of the others is often the same.
     """
     lines: list[Line] = []
     is_advised = False
     for finding in findings:
         kind, mark = finding.kind, GLYPHS[finding.kind.level]
         head = f"{mark} {kind.code} {kind.word}, for {view.age_text(finding.since_us)}"
-        silence = view.state.findings.silence_of(finding)
+        silence = view.state.findings.find_silence(finding)
         if silence is not None:
             lines.append(line("", f"{head}, silenced: {silence.reason}", "dim"))
             continue
-        lines += (line("", head, LOOKS[kind.level]), line("", f"  {finding.text}"))
+        lines += (line("", head, LEVEL_STYLES[kind.level]), line("", f"  {finding.text}"))
         if not is_advised:
             advice = advice_text(finding.act, actions_key)
             lines.append(line("", f"  → {advice}", "accent"))

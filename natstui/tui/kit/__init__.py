@@ -1,1 +1,1 @@
-"""Widgets that know no feature: text, looks, fields, prompt, table, chart, raw view, terminal."""
+"""Widgets without features: text, styles, fields, prompt, table, chart, raw view, terminal."""

@@ -21,20 +21,20 @@ from textual.widgets import Input, Label, Static
 from natstui.clean import clean_line
 from natstui.tui.kit.text import safe
 
-HISTORY_KEPT = 100
-COUNTED_OFFERS = 1000
-"""Limit of counted offers, for each typed letter."""
+MAX_HISTORY = 100
+MAX_COUNTED_SUGGESTIONS = 1000
+"""Maximum number of suggestions that are counted after each typed letter."""
 _GAP = "  "
 _PADDING_CELLS = 1
 
 
-def offers_text(offers: Sequence[str], width: int) -> str:
-    """Return the offers that fit into `width` cells, then the number of further ones."""
-    texts = [clean_line(offer) for offer in offers]
-    used = list(accumulate(cell_len(offer) + len(_GAP) for offer in texts))
+def suggestions_text(suggestions: Sequence[str], width: int) -> str:
+    """Return the suggestions that fit into `width` cells, then the number of the others."""
+    texts = [clean_line(suggestion) for suggestion in suggestions]
+    used = list(accumulate(cell_len(suggestion) + len(_GAP) for suggestion in texts))
     if not texts or used[-1] - len(_GAP) <= width:
         return _GAP.join(texts)
-    plus_sign = "+" if len(texts) == COUNTED_OFFERS else ""
+    plus_sign = "+" if len(texts) == MAX_COUNTED_SUGGESTIONS else ""
     for fitting in reversed(range(bisect_right(used, width) + 1)):
         more_text = f"… {len(texts) - fitting:,}{plus_sign} more, type to narrow"
         if (used[fitting - 1] if fitting else 0) + len(more_text) <= width:
@@ -42,18 +42,16 @@ def offers_text(offers: Sequence[str], width: int) -> str:
     return _GAP.join([*texts[:fitting], more_text])
 
 
-class OfferingSuggester(Suggester):
-    """Completes a line, and lists the completions of its last word."""
+class ListingSuggester(Suggester):
+    """A suggester that completes a line, and lists the completions of its last word."""
 
     @abstractmethod
-    def offers(self, value: str, most_count: int) -> list[str]:
-        """Return the completions of a line's last word, at most `most_count`."""
+    def suggestions(self, value: str, max_count: int) -> list[str]:
+        """Return the completions of a line's last word, at most `max_count`."""
 
 
 class CommandLine(Horizontal):
-    """The command line, hidden until it is opened with its prefix; it has the focus while it is
-    open.
-    """
+    """The command line: hidden until it is opened with its prefix, and focused while open."""
 
     DEFAULT_CSS = """
     CommandLine {
@@ -83,26 +81,26 @@ class CommandLine(Horizontal):
         text: str
 
     @dataclass
-    class LookedFor(Message):
+    class FilterChanged(Message):
         """The text after `/`, posted with each key; empty after a cancellation."""
 
         text: str
 
     history: ClassVar[dict[str, list[str]]] = {":": [], "/": []}
-    completing: ClassVar[OfferingSuggester | None] = None
+    suggester: ClassVar[ListingSuggester | None] = None
     """The suggester for `:`; set once by the app."""
 
     def __init__(self) -> None:
         super().__init__()
         self.prefix = ":"
-        self._at = 0
+        self._history_index = 0
 
     def compose(self) -> ComposeResult:
-        """Yield the offers, then prefix and input."""
+        """Yield the suggestions, then prefix and input."""
         yield Static(id="offers", markup=False)
         yield Label(":", markup=False)
         line = Input(compact=True, select_on_focus=False)
-        # A screen without anything else to focus would give its keys to the hidden line.
+        # On a screen with nothing else to focus, the hidden line would receive the keys.
         line.can_focus = False
         yield line
 
@@ -114,22 +112,22 @@ class CommandLine(Horizontal):
     def open(self, prefix: str, text: str = "") -> None:
         """Show the line with a prefix and focus it."""
         self.prefix = prefix
-        self._at = len(self.history[prefix])
+        self._history_index = len(self.history[prefix])
         self.query_one(Label).update(prefix)
         line = self.query_one(Input)
-        line.suggester = self.completing if prefix == ":" else None
+        line.suggester = self.suggester if prefix == ":" else None
         self.add_class("-open")
         self.set_class(prefix == ":", "-offering")
-        self._offer(text)
+        self._show_suggestions(text)
         with line.prevent(Input.Changed):
             line.value = text
         line.cursor_position = len(text)
         line.can_focus = True
-        # Not line.focus(), which waits its turn: the next key must already come here.
+        # Not line.focus(), which is delayed: the line must receive the next key.
         self.screen.set_focus(line)
 
     def close(self) -> None:
-        """Hide the line and return the focus."""
+        """Hide the line, and focus a widget of the screen."""
         self.remove_class("-open")
         self.screen.focus_next("BigTable, RawView, VerticalScroll, OptionList")
         line = self.query_one(Input)
@@ -138,49 +136,47 @@ class CommandLine(Horizontal):
         line.can_focus = False
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Post edits of a filter, which applies while it is typed."""
+        """Post the typed filter, and show the suggestions for a typed command."""
         event.stop()
         if self.is_open and self.prefix == "/":
-            self.post_message(self.LookedFor(event.value))
-        self._offer(event.value)
+            self.post_message(self.FilterChanged(event.value))
+        self._show_suggestions(event.value)
 
-    def _offer(self, text: str) -> None:
-        """Show the completions of the last word, as many as fit, and the number of further
-        ones.
-        """
-        if self.prefix != ":" or self.completing is None:
+    def _show_suggestions(self, text: str) -> None:
+        """Show the completions of the last word that fit, and the number of the others."""
+        if self.prefix != ":" or self.suggester is None:
             return
-        offers = self.completing.offers(text, COUNTED_OFFERS)
-        line = offers_text(offers, self.screen.size.width - 2 * _PADDING_CELLS)
+        suggestions = self.suggester.suggestions(text, MAX_COUNTED_SUGGESTIONS)
+        line = suggestions_text(suggestions, self.screen.size.width - 2 * _PADDING_CELLS)
         self.query_one("#offers", Static).update(safe(line))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Store the entry in the history, close the line, and post it."""
         event.stop()
-        self._remember()
+        self._store_entry()
         self.close()
-        message_class = self.LookedFor if self.prefix == "/" else self.Entered
+        message_class = self.FilterChanged if self.prefix == "/" else self.Entered
         self.post_message(message_class(event.value))
 
-    def _remember(self) -> None:
+    def _store_entry(self) -> None:
         history, text = self.history[self.prefix], self.query_one(Input).value
         if text and history[-1:] != [text]:
             history.append(text)
-            del history[:-HISTORY_KEPT]
+            del history[:-MAX_HISTORY]
 
     def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
-        """Close when the focus moves elsewhere, as by a click."""
+        """Close when another widget gets the focus, for example by a click."""
         if self.is_open:
-            self._remember()
+            self._store_entry()
         self.remove_class("-open")
         self.query_one(Input).can_focus = False
 
     def action_cancel(self) -> None:
-        """Close without entering; the up arrow returns the typed text."""
-        self._remember()
+        """Close without entering the text; the up arrow shows it again later."""
+        self._store_entry()
         self.close()
         if self.prefix == "/":
-            self.post_message(self.LookedFor(""))
+            self.post_message(self.FilterChanged(""))
 
     def action_complete(self) -> None:
         """Accept the suggestion."""
@@ -188,15 +184,15 @@ class CommandLine(Horizontal):
 
     def action_older(self) -> None:
         """Show the previous entry."""
-        self._recall(-1)
+        self._show_history(-1)
 
     def action_newer(self) -> None:
         """Show the next entry."""
-        self._recall(1)
+        self._show_history(1)
 
-    def _recall(self, step: int) -> None:
+    def _show_history(self, step: int) -> None:
         history = self.history[self.prefix]
-        self._at = min(len(history), max(0, self._at + step))
+        self._history_index = min(len(history), max(0, self._history_index + step))
         line = self.query_one(Input)
-        line.value = history[self._at] if self._at < len(history) else ""
+        line.value = history[self._history_index] if self._history_index < len(history) else ""
         line.cursor_position = len(line.value)

@@ -1,4 +1,4 @@
-"""A line of a form: a label and its input or choice; sections that open and close."""
+"""The rows of a form: a label with an input or a choice, in sections that open and close."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from natstui.tui.kit.text import safe
 
 
 class Choice(Widget, can_focus=True):
-    """Shows all options on one line, the chosen one marked."""
+    """A choice: all options on one line, with the chosen one marked."""
 
     DEFAULT_CSS = """
     Choice { height: 1; width: 1fr; }
@@ -43,36 +43,38 @@ class Choice(Widget, can_focus=True):
 
         @property
         def control(self) -> Choice:
-            """Return the widget that posted it."""
+            """Return the widget that posted the message."""
             return self.choice
 
     def __init__(self, options: Sequence[str], value: str) -> None:
         super().__init__()
-        self._words = list(options)
+        self._options = list(options)
         self.value = value
 
     def render(self) -> Content:
         """Return the options, the chosen one in brackets for terminals without colours."""
         parts: list[Content] = []
-        for option in self._words:
+        for option in self._options:
             is_chosen = option == self.value
             parts.append(safe(f"[{option}]", "title") if is_chosen else safe(f" {option} "))
         return Content.assemble(*parts)
 
     def action_step(self, step: int) -> None:
-        """Choose the next or the previous option."""
-        index = self._words.index(self.value) if self.value in self._words else -1
-        self._choose(self._words[(index + step) % len(self._words)])
+        """Choose the option `step` positions after the current one."""
+        index = self._options.index(self.value) if self.value in self._options else -1
+        self._choose(self._options[(index + step) % len(self._options)])
 
     def on_key(self, event: events.Key) -> None:
-        """Choose by first letter; no letter reaches the keys of the screen."""
+        """Choose the next option with the typed first letter; the screen receives no letter."""
         if event.character is None or not event.is_printable or event.character == " ":
             return
         event.stop()
         event.prevent_default()
-        index = self._words.index(self.value) if self.value in self._words else -1
-        rotated = self._words[index + 1 :] + self._words[: index + 1]
-        match = next((option for option in rotated if option.startswith(event.character)), None)
+        index = self._options.index(self.value) if self.value in self._options else -1
+        options_after = self._options[index + 1 :] + self._options[: index + 1]
+        match = next(
+            (option for option in options_after if option.startswith(event.character)), None
+        )
         if match is not None:
             self._choose(match)
 
@@ -118,90 +120,90 @@ class FieldRow(Horizontal):
     def __init__(self, field: Field, text: str, locked_reason: str | None = None) -> None:
         super().__init__(disabled=locked_reason is not None)
         self.field = field
-        self.locked = locked_reason
-        self._standing = text if text == UNLIMITED else ""
-        """What an empty line means: shown in its place, for typing must not go on behind it."""
-        self._start = "" if self._standing else text
+        self.locked_reason = locked_reason
+        self._empty_value = text if text == UNLIMITED else ""
+        """The value of an empty input, shown as a placeholder so that typing replaces it."""
+        self._start = "" if self._empty_value else text
         self._empty = ""
         self.set_class(locked_reason is not None, "-locked")
 
     def compose(self) -> ComposeResult:
-        """Yield the label, an input or choice, and why it cannot be changed."""
+        """Yield the label, an input or choice, and the reason if it cannot be changed."""
         yield Label(safe(self.field.label), markup=False)
         options = ("yes", "no") if self.field.kind == "switch" else self.field.choices
         if options and self._start and self._start not in options:
-            # A newer server knows more words; this one can be kept or left.
+            # A newer server knows more options: an unknown one can be kept or replaced.
             options = (*options, self._start)
         if options:
             default = self.field.default
             usual = "yes" if default is True else "no" if default is False else str(default or "")
             yield Choice(options, self._start or (usual if usual in options else options[-1]))
         else:
-            empty = self._standing or self._empty
+            empty = self._empty_value or self._empty
             yield Input(self._start, compact=True, select_on_focus=False, placeholder=empty)
             means = meaning_of(self.field, self._start)
             yield Label(safe(means, "dim"), classes="means", markup=False)
-        if self.locked is not None and not (self._start or self._standing):
-            reason = self.locked.removeprefix(f"{self.field.label} ")
+        if self.locked_reason is not None and not (self._start or self._empty_value):
+            reason = self.locked_reason.removeprefix(f"{self.field.label} ")
             yield Label(safe(reason), classes="why", markup=False)
 
     @property
     def text(self) -> str:
-        """Return the current text."""
-        return self._meant(self.editor.value)
+        """Return the current text, also if it is shown as a placeholder."""
+        return self._effective_text(self.editor.value)
 
-    def _meant(self, text: str) -> str:
-        return text or self._standing
+    def _effective_text(self, text: str) -> str:
+        return text or self._empty_value
 
     @property
     def editor(self) -> Input | Choice:
-        """Return the widget for typing or choosing."""
+        """Return the input or the choice."""
         choices = self.query(Choice)
         return choices.first() if choices else self.query_one(Input)
 
     def set_text(self, text: str) -> None:
-        """Show another text as if it had been typed."""
+        """Show another text, as if the user had typed it."""
         if not self.children:
-            self._standing = text if text == UNLIMITED else ""
-            self._start = "" if self._standing else text
+            self._empty_value = text if text == UNLIMITED else ""
+            self._start = "" if self._empty_value else text
             return
         editor = self.editor
         if isinstance(editor, Choice):
             editor.value = text
             editor.refresh()
             return
-        self._standing = text if text == UNLIMITED else ""
-        editor.value = "" if self._standing else text
-        if self._standing:
+        self._empty_value = text if text == UNLIMITED else ""
+        editor.value = "" if self._empty_value else text
+        if self._empty_value:
             editor.placeholder = UNLIMITED
 
     def show_empty(self, text: str) -> None:
-        """Show the meaning of the empty field, dimmed."""
+        """Show the meaning of an empty field as a placeholder."""
         self._empty = text
         for editor in self.query(Input):
-            editor.placeholder = self._standing or text
+            editor.placeholder = self._empty_value or text
 
     def mark(self, *, is_changed: bool, is_wrong: bool) -> None:
-        """Colour the label."""
+        """Colour the label of a changed or a wrong field."""
         self.set_class(is_changed, "-changed")
         self.set_class(is_wrong, "-wrong")
 
     @on(Input.Changed)
-    def _typed(self, event: Input.Changed) -> None:
+    def _post_edit(self, event: Input.Changed) -> None:
         event.stop()
         means = meaning_of(self.field, event.value)
-        # None while the form is made anew: then the row is on its way out.
+        # No label while the form is created again: then the row is being removed.
         for label in self.query(".means").results(Label):
             label.update(safe(means, "dim"))
-        self.post_message(self.Edited(self.field.path, self._meant(event.value)))
+        self.post_message(self.Edited(self.field.path, self._effective_text(event.value)))
 
     @on(Choice.Chosen)
-    def _chosen(self, event: Choice.Chosen) -> None:
+    def _post_choice(self, event: Choice.Chosen) -> None:
         event.stop()
         self.post_message(self.Edited(self.field.path, event.value))
 
     def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
-        """Post which field has the focus."""
+        """Post that this field has the focus."""
         self.post_message(self.Focused(self.field.path))
 
 
@@ -236,7 +238,7 @@ class SectionTitle(Widget, can_focus=True):
 
 
 class FormSection(Vertical):
-    """A title and rows, which are created when they are first shown: most sections stay closed."""
+    """A section of a form; its rows are created at the first opening: most stay closed."""
 
     DEFAULT_CSS = """
     FormSection { height: auto; }
@@ -247,7 +249,7 @@ class FormSection(Vertical):
         super().__init__()
         self._title = SectionTitle(title)
         self.rows = list(rows)
-        self._shown = Vertical(*self.rows)
+        self._body = Vertical(*self.rows)
         self._open_at_start = open_at_start
 
     def compose(self) -> ComposeResult:
@@ -255,19 +257,19 @@ class FormSection(Vertical):
         yield self._title
         if self._open_at_start:
             self._title.open = True
-            yield self._shown
+            yield self._body
 
     async def set_open(self, is_open: bool) -> None:
         """Show or hide the rows; shown rows can get the focus at once."""
         self._title.open = is_open
         self._title.refresh()
-        if is_open and not self._shown.is_attached:
-            await self.mount(self._shown)
+        if is_open and not self._body.is_attached:
+            await self.mount(self._body)
         # Not by a class: it would wait for styles.
-        self._shown.display = is_open
+        self._body.display = is_open
 
-    def tell(self, changed_count: int, wrong_count: int) -> None:
-        """Show in the title how many rows are changed and wrong."""
+    def show_counts(self, changed_count: int, wrong_count: int) -> None:
+        """Show in the title the numbers of changed and of wrong rows."""
         parts = [f"{changed_count} set"] if changed_count else []
         parts += [f"{wrong_count} wrong"] if wrong_count else []
         self._title.note = f"  ({', '.join(parts)})" if parts else ""

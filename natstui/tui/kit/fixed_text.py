@@ -8,14 +8,14 @@ from textual.widgets import Static
 
 
 class FixedText(Static):
-    """Text whose height does not depend on it: a new one is drawn, and nothing else is moved.
+    """A text in a widget of fixed height, which is updated without a new layout of the screen.
 
-    A `Static` lays out the screen with every update, also with the text that it already shows, and
-    the lines at the top are updated with every poll and every list.
+    A `Static` lays out the screen with every update, even of an equal text, and the lines at the
+    top are updated with every poll and every list.
     """
 
     def update(self, content: VisualType = "", *, layout: bool = False) -> None:
-        """Show a text, unless it is already shown."""
+        """Show a text, unless an equal text is shown."""
         before = self.content
         is_shown = (
             isinstance(before, Content)

@@ -10,7 +10,7 @@ _Result = TypeVar("_Result")
 
 
 def key_of(screen: Screen[_Result], binding_id: str) -> str:
-    """Return the first active key of a binding on a screen; empty when it is not offered."""
+    """Return the first active key of a binding on a screen; empty if the binding is disabled."""
     for _node, binding, enabled, _tooltip in screen.active_bindings.values():
         if enabled and binding.id == binding_id:
             return binding.key_display or binding.key

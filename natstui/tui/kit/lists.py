@@ -14,8 +14,8 @@ _MOVES: list[BindingType] = [
 ]
 
 
-class _Paged:
-    """A list that moves by pages only with a height: Textual (8.2) fails for zero lines."""
+class _PageKeys:
+    """The page keys of a list; they do nothing at zero lines, where Textual (8.2) fails."""
 
     def action_page_up(self) -> None:
         """Move a page up."""
@@ -30,13 +30,13 @@ class _Paged:
             super_list.action_page_down()  # type: ignore[no-untyped-call]
 
 
-class KeyList(_Paged, OptionList):
+class KeyList(_PageKeys, OptionList):
     """A list with one chosen line."""
 
     BINDINGS: ClassVar[list[BindingType]] = _MOVES
 
 
-class MarkList(_Paged, SelectionList[SelectionType]):
+class MarkList(_PageKeys, SelectionList[SelectionType]):
     """A list with several marked lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = _MOVES

@@ -19,12 +19,12 @@ from natstui.tui.kit.lists import KeyList, MarkList
 from natstui.tui.kit.text import safe, safe_lines
 from natstui.tui.kit.textual_fixes import TerminalSized
 
-LEAVE_IT = ("leave it", "nothing is changed")
-"""The first option before a change: an enter too many, typed before it was read, picks it."""
+CANCEL_OPTION = ("leave it", "nothing is changed")
+"""The first option before a change, so that an enter typed too early changes nothing."""
 
 
 class Pick(TerminalSized, ModalScreen[str | None]):
-    """A list of options; dismisses with the picked one, or None after a cancellation."""
+    """A dialog to pick one of several options; dismisses with it, or None after a cancellation."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", "Cancel", id="pick.cancel"),
@@ -45,19 +45,19 @@ class Pick(TerminalSized, ModalScreen[str | None]):
     ) -> None:
         """Create the dialog; `lines` are shown between the title and the options."""
         super().__init__()
-        self._title, self._words, self._told = title, list(options), list(lines)
+        self._title, self._options, self._lines = title, list(options), list(lines)
 
     def compose(self) -> ComposeResult:
         """Yield the title above the options with their explanations."""
-        width = max((len(option) for option, _ in self._words), default=0) + 2
+        width = max((len(option) for option, _ in self._options), default=0) + 2
         options = [
             Option(Content.assemble(safe(option.ljust(width), "strong"), safe(text, "dim")))
-            for option, text in self._words
+            for option, text in self._options
         ]
         with Vertical():
             yield Static(safe(self._title, "title"), markup=False)
-            if self._told:
-                yield Static(safe_lines("\n".join(self._told)), id="told", markup=False)
+            if self._lines:
+                yield Static(safe_lines("\n".join(self._lines)), id="told", markup=False)
             yield KeyList(*options)
 
     def on_mount(self) -> None:
@@ -65,12 +65,12 @@ class Pick(TerminalSized, ModalScreen[str | None]):
         self.query_one(OptionList).focus()
 
     @on(OptionList.OptionSelected)
-    def _picked(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(self._words[event.option_index][0])
+    def _dismiss_with(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._options[event.option_index][0])
 
 
 class PickSeveral(TerminalSized, ModalScreen[list[str] | None]):
-    """A list of options to mark; dismisses with the marked ones, or None after a cancellation."""
+    """A dialog to mark options; dismisses with their ids, or None after a cancellation."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "take", "Take", id="pick.take", priority=True),
@@ -91,11 +91,11 @@ class PickSeveral(TerminalSized, ModalScreen[list[str] | None]):
     ) -> None:
         """Create the dialog; `options` have an id, a label and an explanation."""
         super().__init__()
-        self._title, self._words, self._marked = title, list(options), set(marked_ids)
+        self._title, self._options, self._marked_ids = title, list(options), set(marked_ids)
 
     def compose(self) -> ComposeResult:
         """Yield the title above the options with their explanations."""
-        width = max((len(label) for _, label, _ in self._words), default=0) + 2
+        width = max((len(label) for _, label, _ in self._options), default=0) + 2
         with Vertical():
             yield Static(safe(self._title, "title"), markup=False)
             yield MarkList[str](
@@ -103,9 +103,9 @@ class PickSeveral(TerminalSized, ModalScreen[list[str] | None]):
                     Selection(
                         Content.assemble(safe(label.ljust(width), "strong"), safe(help, "dim")),
                         option_id,
-                        option_id in self._marked,
+                        option_id in self._marked_ids,
                     )
-                    for option_id, label, help in self._words
+                    for option_id, label, help in self._options
                 )
             )
 
@@ -116,4 +116,4 @@ class PickSeveral(TerminalSized, ModalScreen[list[str] | None]):
     def action_take(self) -> None:
         """Dismiss with the marked options in the order of the list."""
         selected = set(self.query_one(SelectionList).selected)
-        self.dismiss([option_id for option_id, _, _ in self._words if option_id in selected])
+        self.dismiss([option_id for option_id, _, _ in self._options if option_id in selected])

@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 from natstui.tui.kit.text import safe
 from natstui.tui.kit.textual_fixes import TerminalSized
 
-_AGAIN = "Your text is not sent. Escape again discards it, enter sends it."
+_DISCARD_WARNING = "Your text is not sent. Escape again discards it, enter sends it."
 
 
 class Prompt(TerminalSized, ModalScreen[str | None]):
@@ -36,69 +36,69 @@ class Prompt(TerminalSized, ModalScreen[str | None]):
 
     def __init__(
         self,
-        question: str,
+        sentence: str,
         text: str = "",
         *,
-        word_to_type: str | None = None,
+        text_to_type: str | None = None,
         refusal: Callable[[str], str] | None = None,
         refused_reason: str = "",
         meaning: Callable[[str], str] | None = None,
     ) -> None:
-        """Create the prompt; `word_to_type`, if given, is the only accepted text.
+        """Create the prompt; `text_to_type`, if given, is the only accepted text.
 
-        `refusal` returns why a text is refused; empty if it is accepted. `refused_reason` is why
-        `text`, which was typed before, could not be used. `meaning` returns the meaning of the
-        text while it is typed; empty without one.
+        `refusal` returns the reason why a text is refused; empty if it is accepted.
+        `refused_reason` is the reason why `text`, typed before, was refused. `meaning` returns the
+        meaning of the text while it is typed; empty for no meaning.
         """
         super().__init__()
-        self._question, self._text, self._word = question, text, word_to_type
-        self._refusal, self._refused, self._meaning = refusal, refused_reason, meaning
-        self._kept = ""
-        """The text that the next escape drops."""
+        self._sentence, self._text, self._text_to_type = sentence, text, text_to_type
+        self._refusal, self._refused_reason, self._meaning = refusal, refused_reason, meaning
+        self._text_to_discard = ""
+        """The typed text that the next escape discards."""
 
     def compose(self) -> ComposeResult:
-        """Yield the question above its line."""
+        """Yield the sentence above the input."""
         with Vertical():
-            yield Static(safe(self._question), id="question", markup=False)
+            yield Static(safe(self._sentence), id="question", markup=False)
             yield Input(self._text, compact=True, select_on_focus=False)
             if self._meaning is not None:
                 yield Static(id="meaning", markup=False)
 
     def on_mount(self) -> None:
-        """Show why the prompt appears again."""
-        if self._refused:
-            self._tell_refused(self._refused)
+        """Show the reason if the prompt appears again."""
+        if self._refused_reason:
+            self._show_refusal(self._refused_reason)
 
     @on(Input.Changed)
-    def _typed(self, event: Input.Changed) -> None:
+    def _show_meaning(self, event: Input.Changed) -> None:
         if self._meaning is not None:
             self.query_one("#meaning", Static).update(safe(self._meaning(event.value), "dim"))
 
     @on(Input.Submitted)
-    def _answered(self, event: Input.Submitted) -> None:
-        if reason := self._why_not(event.value):
-            self._tell_refused(reason)
+    def _submit(self, event: Input.Submitted) -> None:
+        if reason := self._find_refusal(event.value):
+            self._show_refusal(reason)
         else:
             self.dismiss(event.value)
 
-    def _why_not(self, text: str) -> str:
-        if self._word is not None and text != self._word:
-            return f"That is not {self._word}: nothing was changed"
+    def _find_refusal(self, text: str) -> str:
+        if self._text_to_type is not None and text != self._text_to_type:
+            return f"That is not {self._text_to_type}: nothing was changed"
         return self._refusal(text) if self._refusal is not None else ""
 
-    def _tell_refused(self, reason: str) -> None:
-        self._tell(f"{reason.rstrip('.')}. {self._question}", "error")
+    def _show_refusal(self, reason: str) -> None:
+        self._show_sentence(f"{reason.rstrip('.')}. {self._sentence}", "error")
 
-    def _tell(self, text: str, look: str) -> None:
-        self.query_one("#question", Static).update(safe(text, look))
+    def _show_sentence(self, text: str, style_name: str) -> None:
+        self.query_one("#question", Static).update(safe(text, style_name))
 
     def action_cancel(self) -> None:
-        """Cancel; typed text is discarded only when escape is pressed twice."""
+        """Cancel; typed text is discarded only if escape is pressed twice."""
         typed_text = self.query_one(Input).value
-        start_text = "" if self._refused else self._text
-        # The name that confirms something is no work to type again.
-        if self._word is not None or typed_text in ("", start_text, self._kept):
+        start_text = "" if self._refused_reason else self._text
+        # A name that confirms a change is quickly typed again.
+        if self._text_to_type is not None or typed_text in ("", start_text, self._text_to_discard):
             self.dismiss(None)
             return
-        self._kept = typed_text
-        self._tell(f"{_AGAIN} {self._question}", "warn")
+        self._text_to_discard = typed_text
+        self._show_sentence(f"{_DISCARD_WARNING} {self._sentence}", "warn")

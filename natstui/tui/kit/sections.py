@@ -1,4 +1,4 @@
-"""Text in sections of label and value: the content of detail and server screens."""
+"""Sections of lines with label and value: the text of detail and server screens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from textual.widgets import Static
 from natstui.clean import clean_line
 from natstui.model.live.snapshot import Peer
 from natstui.model.servers.replicas import replica_text, state_of
-from natstui.tui.kit.looks import STYLES, style_of
+from natstui.tui.kit.styles import STYLES, style_of
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.units import duration_text
@@ -21,13 +21,13 @@ from natstui.units import duration_text
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One label and its value; `look` as in table cells."""
+    """A label and its value; `style_name` is that of the value."""
 
     label: str
     text: str
-    look: str = ""
+    style_name: str = ""
     parts: tuple[tuple[int, int, str], ...] = ()
-    """Parts of the text with a look of their own: start, end, look."""
+    """Parts of the text with another style: start, end, name of the style."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +38,22 @@ class Section:
     lines: tuple[Line, ...]
 
 
-def line(label: str, text: str, look: str = "") -> Line:
-    """Return a line whose text is harmless."""
-    return Line(label, clean_line(text), look)
+def line(label: str, text: str, style_name: str = "") -> Line:
+    """Return a line; control characters in its text are replaced."""
+    return Line(label, clean_line(text), style_name)
 
 
 def cell_line(label: str, cell: Cell) -> Line:
     """Return a line with the content of a table cell."""
-    return Line(label, cell.text, cell.look)
+    return Line(label, cell.text, cell.style_name)
 
 
-def every_value(config_json: str) -> tuple[Line, ...]:
-    """Return every configured value of a stream or consumer, with the server's names."""
+def list_configured_values(config_json: str) -> tuple[Line, ...]:
+    """Return a line for each configured value of a stream or consumer, named as by the server."""
     try:
         config = json.loads(config_json)
     except (ValueError, RecursionError):
-        # Not what a server writes; recordings come from anywhere.
+        # No server sends this text, but a recording may contain any text.
         return (line("", config_json, "bad"),)
     return tuple(_values("", config)) if isinstance(config, Mapping) else ()
 
@@ -80,7 +80,7 @@ _NANOSECONDS = (
 
 
 def value_text(name: str, value: object) -> str:
-    """Return one configured value for people: durations formatted, -1 as unlimited."""
+    """Return a configured value as readable text: durations with units, -1 as `unlimited`."""
     if value == -1:
         return "unlimited"
     if name in _NANOSECONDS and isinstance(value, int):
@@ -93,29 +93,29 @@ def value_text(name: str, value: object) -> str:
 
 
 def stale_section(age_s: float | None) -> Section:
-    """Return the age of stale data; empty while it is not stale."""
+    """Return a section with the age of stale data; without lines if `age_s` is None."""
     if age_s is None:
         return Section("STALE", ())
     return Section("STALE", (line("last seen", f"{duration_text(age_s)} ago", "bad"),))
 
 
 def cluster_section(leader: str | None, peers: tuple[Peer, ...]) -> Section:
-    """Return the leader and each replica, as the leader reports them."""
+    """Return a section with the leader and each replica, as the leader reports them."""
     lines = [line("leader", leader) if leader else line("leader", "none elected", "bad")]
     for peer in peers:
-        look = "" if state_of(peer) == "current" else "bad"
+        style_name = "" if state_of(peer) == "current" else "bad"
         text = replica_text(peer, peer.lag_msgs)
-        lines.append(line(f"replica {clean_line(peer.name)}", text, look))
+        lines.append(line(f"replica {clean_line(peer.name)}", text, style_name))
     return Section("CLUSTER", tuple(lines))
 
 
-_LABELS_AT_MOST = 24
-_ROOM_AT_LEAST = 8
-"""Minimum cells of text beside a label or an indent; with fewer it is placed below."""
+_MAX_LABEL_CELLS = 24
+_MIN_TEXT_CELLS = 8
+"""Minimum width of text beside a label or an indent; narrower text is drawn below the label."""
 
 
 class SectionText(Static):
-    """Shows sections; labels are aligned, long values are wrapped beside them."""
+    """Shows sections with aligned labels; long values are wrapped beside them."""
 
     DEFAULT_CSS = "SectionText { width: 1fr; height: auto; padding: 0 1; }"
 
@@ -127,46 +127,46 @@ class SectionText(Static):
         self._drawn_width = 0
 
     def show(self, sections: Sequence[Section]) -> None:
-        """Show sections, unless they are already shown."""
+        """Show sections, unless equal sections are shown."""
         width = self.content_size.width
         if sections == self._sections and width == self._drawn_width:
             return
         self._sections, self._drawn_width = sections, width
-        text = drawn(sections, width, self._value_cells)
-        # To lay out the screen anew costs more than to draw the text.
+        text = draw_sections(sections, width, self._value_cells)
+        # A new layout of the screen is slower than drawing the text.
         is_as_high = width > 0 and text.get_height({}, width) == self.content_size.height
         self.update(text, layout=not is_as_high)
 
     def on_resize(self) -> None:
-        """Wrap for the new width."""
+        """Wrap the values for the new width."""
         self.show(self._sections)
 
 
-def drawn(sections: Sequence[Section], width: int, value_cells: int = 18) -> Content:
-    """Return sections as text of at most `width` cells a line."""
+def draw_sections(sections: Sequence[Section], width: int, value_cells: int = 18) -> Content:
+    """Return sections as text with lines of at most `width` cells."""
     labels = [line.label for section in sections for line in section.lines]
     label_width = min(
-        _LABELS_AT_MOST, max(8, width - value_cells), max(map(len, labels), default=0)
+        _MAX_LABEL_CELLS, max(8, width - value_cells), max(map(len, labels), default=0)
     )
     rows: list[Content] = []
     for section in sections:
         if section.title:
             rows.append(Content.styled(section.title, STYLES["title"]))
         for line in section.lines:
-            rows += _wrapped(line, label_width, max(width, label_width + 10))
+            rows += _wrap_line(line, label_width, max(width, label_width + 10))
         rows.append(Content())
     return Content("\n").join(rows[:-1])
 
 
-_BEFORE_WORDS = re.compile(r" *([^\w\s] )?")
-"""The start of a line without a label: an indent, and a sign as `✖` or `→`."""
+_INDENT_AND_SIGN = re.compile(r" *([^\w\s] )?")
+"""The start of a line without a label: an indent, and a sign such as `✖` or `→`."""
 
 
-def _hanging(value: Content, width: int) -> list[Content]:
-    """Return text without a label; wrapped lines are aligned with the first word."""
-    match = _BEFORE_WORDS.match(value.plain)
+def _wrap_with_indent(value: Content, width: int) -> list[Content]:
+    """Return the lines of a text without a label, aligned with its first word."""
+    match = _INDENT_AND_SIGN.match(value.plain)
     before = match.end() if match else 0
-    if not before or width - before < _ROOM_AT_LEAST:
+    if not before or width - before < _MIN_TEXT_CELLS:
         return list(value.wrap(width)) or [Content()]
     parts = list(value[before:].wrap(width - before)) or [Content()]
     return [
@@ -175,19 +175,19 @@ def _hanging(value: Content, width: int) -> list[Content]:
     ]
 
 
-def _wrapped(line: Line, label_width: int, width: int) -> list[Content]:
-    """Return one line: its label, then its value wrapped beside it."""
-    value = safe(line.text, line.look)
-    for start, end, look in line.parts:
-        value = value.stylize(style_of(look), start, end)
+def _wrap_line(line: Line, label_width: int, width: int) -> list[Content]:
+    """Return a line's label, with the value wrapped beside or below it."""
+    value = safe(line.text, line.style_name)
+    for start, end, style_name in line.parts:
+        value = value.stylize(style_of(style_name), start, end)
     if not line.label:
-        return _hanging(value, width)
+        return _wrap_with_indent(value, width)
     label = safe(line.label.ljust(label_width), "dim")
-    room = width - max(label_width, len(line.label)) - 2
-    if room < _ROOM_AT_LEAST:
+    value_cells = width - max(label_width, len(line.label)) - 2
+    if value_cells < _MIN_TEXT_CELLS:
         return [label, *(Content("  ") + part for part in value.wrap(width - 2))]
     indent = Content(" " * label_width)
-    parts = list(value.wrap(room)) or [Content()]
+    parts = list(value.wrap(value_cells)) or [Content()]
     return [
         Content.assemble(label if index == 0 else indent, "  ", part)
         for index, part in enumerate(parts)

@@ -13,13 +13,13 @@ _GAP = " "
 
 
 def sparkline(values: Sequence[float | None], width: int, scale_end: float | None = None) -> str:
-    """Return a series as one line of blocks, `width` cells, the newest value at the right.
+    """Return a series as one line of blocks, `width` cells wide, the newest value at the right.
 
-    The scale starts at 0 and ends at `scale_end`, or at the greatest value in view: a constant
-    series is full, an all-zero one is at the bottom, a value just above 0 is visibly higher. More
-    values than cells are averaged in groups of one size. None and not-a-number are gaps (spaces).
+    The scale starts at 0 and ends at `scale_end`, by default at the maximum value. A value above 0
+    is always higher than 0. More values than cells are averaged in groups of equal size. None and
+    not-a-number are gaps (spaces).
     """
-    cells = _grouped(values, width)
+    cells = _group_means(values, width)
     top = (
         scale_end
         if scale_end is not None
@@ -29,8 +29,8 @@ def sparkline(values: Sequence[float | None], width: int, scale_end: float | Non
 
 
 def tall_sparkline(values: Sequence[float | None], width: int, rows: int) -> list[str]:
-    """Return a series as lines of blocks, the uppermost first; scaled as `sparkline` is."""
-    cells = _grouped(values, width)
+    """Return a series as `rows` lines of blocks, the top line first, from 0 to the maximum."""
+    cells = _group_means(values, width)
     top = max((value for value in cells if value is not None), default=0.0)
     eighths = [
         0 if value is None else max(1, round(8 * rows * value / top)) if top > 0 else 1
@@ -43,21 +43,21 @@ def tall_sparkline(values: Sequence[float | None], width: int, rows: int) -> lis
     ]
 
 
-def by_time(
+def means_by_time(
     points: Sequence[tuple[float, float | None]], width: int, window: float, longest_gap: float
 ) -> list[float | None]:
     """Return the mean of each of `width` equal parts of a window that ends now, oldest first.
 
-    `points` are ages, in the unit of `window`, and values, oldest first. A part without a point
-    has the value of the next one where that is at most `longest_gap` after the one before, else
-    it is None.
+    `points` are ages, in the unit of `window`, with values, oldest first. A part without a point
+    has the value of the next point if that is at most `longest_gap` after the previous one, else
+    None.
     """
     sums, counts = [0.0] * width, [0] * width
     means: list[float | None] = [None] * width
     before: tuple[int, float] | None = None
     for age, value in points:
         part = width - 1 - int(max(0.0, age) * width // window)
-        if _known(value) is None or value is None:
+        if _finite_or_none(value) is None or value is None:
             before = None
             continue
         if before is not None and before[1] - age <= longest_gap:
@@ -76,24 +76,24 @@ def by_time(
 def scaled_sparkline(
     values: Sequence[float | None], width: int, format_value: Callable[[float], str]
 ) -> str:
-    """Return a series as one line of blocks, with the texts of its lowest and highest value."""
-    known_values = [value for value in _grouped(values, width) if value is not None]
+    """Return a series as one line of blocks, then its scale from 0 to the maximum as text."""
+    known_values = [value for value in _group_means(values, width) if value is not None]
     if not known_values:
         return "–"
     return f"{sparkline(values, width)} 0–{format_value(max(0.0, *known_values))}"
 
 
 def bar(share: float, width: int, empty: str = "░") -> str:
-    """Return a share from 0 to 1 as a bar of `width` cells, to the eighth of a cell.
+    """Return a share from 0 to 1 as a bar of `width` cells, exact to an eighth of a cell.
 
     A share above 0 is always visible.
     """
     eighths = round(8 * width * min(1.0, max(0.0, share)))
     full_cells, part = divmod(max(1, eighths) if share > 0 else 0, 8)
-    return ("█" * full_cells + _PARTS[part]).ljust(width, empty)
+    return ("█" * full_cells + _PARTIAL_BLOCKS[part]).ljust(width, empty)
 
 
-_PARTS: Sequence[str] = ("", *"▏▎▍▌▋▊▉")
+_PARTIAL_BLOCKS: Sequence[str] = ("", *"▏▎▍▌▋▊▉")
 
 
 def _block(value: float | None, top: float) -> str:
@@ -105,12 +105,12 @@ def _block(value: float | None, top: float) -> str:
     return _BLOCKS[max(1, int(min(1.0, value / top) * 7 + 0.5))]
 
 
-def _known(value: float | None) -> float | None:
+def _finite_or_none(value: float | None) -> float | None:
     """Return the value if it is finite, else None."""
     return value if value is not None and math.isfinite(value) else None
 
 
-def _grouped(values: Sequence[float | None], width: int) -> list[float | None]:
+def _group_means(values: Sequence[float | None], width: int) -> list[float | None]:
     """Return at most `width` means of equal groups, counted from the newest value."""
     if width <= 0 or not values:
         return []
@@ -118,7 +118,7 @@ def _grouped(values: Sequence[float | None], width: int) -> list[float | None]:
     groups: list[float | None] = []
     for start in range(len(values) % size - size if len(values) % size else 0, len(values), size):
         known_values = [
-            k for k in map(_known, values[max(0, start) : start + size]) if k is not None
+            k for k in map(_finite_or_none, values[max(0, start) : start + size]) if k is not None
         ]
         groups.append(sum(known_values) / len(known_values) if known_values else None)
     return groups

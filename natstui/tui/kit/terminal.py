@@ -20,7 +20,7 @@ RESET = "".join(
         "\x1b[0m",
     ]
 )
-"""Disables everything the viewer enables: screen, mouse, focus, paste and key modes."""
+"""Disables all modes that the viewer enables: screen, mouse, focus, paste and keys."""
 
 
 def is_in_browser(environ: Mapping[str, str] = os.environ) -> bool:
@@ -29,7 +29,7 @@ def is_in_browser(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def require_terminal(environ: Mapping[str, str] = os.environ) -> None:
-    """Raise UsageError where the viewer could not be seen or left."""
+    """Raise UsageError if there is no terminal to draw on and to read keys from."""
     if is_in_browser(environ):
         return
     problem = ""
@@ -44,7 +44,7 @@ def require_terminal(environ: Mapping[str, str] = os.environ) -> None:
 
 
 def needs_ascii(environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether the terminal shows ASCII only: the Linux console, or not set to UTF-8."""
+    """Return whether the terminal can show only ASCII: the Linux console, or without UTF-8."""
     if is_in_browser(environ):
         return False
     encoding = (sys.__stderr__.encoding or "") if sys.__stderr__ is not None else ""
@@ -52,12 +52,12 @@ def needs_ascii(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def reset_terminal() -> None:
-    """Reset a terminal after a killed viewer: modes, screen, echo and lines."""
+    """Reset the terminal after a killed viewer: its modes, screen, echo and line input."""
     sys.stderr.write(RESET)
     sys.stderr.flush()
     if sys.stdin.isatty():
-        sane = termios.tcgetattr(sys.stdin.fileno())
-        sane[0] |= termios.ICRNL | termios.IXON | termios.BRKINT
-        sane[1] |= termios.OPOST | termios.ONLCR
-        sane[3] |= termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
-        termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, sane)
+        attributes = termios.tcgetattr(sys.stdin.fileno())
+        attributes[0] |= termios.ICRNL | termios.IXON | termios.BRKINT
+        attributes[1] |= termios.OPOST | termios.ONLCR
+        attributes[3] |= termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
+        termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, attributes)

@@ -1,6 +1,6 @@
-"""The only way from server data to the screen: clean text, and filters over every line drawn.
+"""Cleans all text from servers before it is drawn, and filters every drawn line.
 
-On terminals without Unicode every other character becomes ASCII, cell by cell."""
+On terminals without Unicode, a filter replaces other characters by ASCII, cell by cell."""
 
 from __future__ import annotations
 
@@ -18,38 +18,40 @@ from textual.content import Content
 from textual.filter import LineFilter
 
 from natstui.clean import clean_line, clean_text
-from natstui.tui.kit.looks import style_of
+from natstui.tui.kit.styles import style_of
 from natstui.tui.kit.table.rows import Cell
 
 Align = Literal["left", "right"]
 
-# Flags and skin tones join in some terminals only, and then the rest of the row drifts.
+# Some terminals combine flags and skin tones, and then the rest of the row is misaligned.
 _FLAG_LETTERS = {
     0x1F1E6 + index: letter for index, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 }
-_DRIFTING = _FLAG_LETTERS | dict.fromkeys(range(0x1F3FB, 0x1F400), "·")
+_MISALIGNING = _FLAG_LETTERS | dict.fromkeys(range(0x1F3FB, 0x1F400), "·")
 
 
-def safe(text: str, look: str = "") -> Content:
-    """Return one harmless line for a Static, a title or a toast; never read as markup."""
-    return Content.styled(clean_line(text), style_of(look))
+def safe(text: str, style_name: str = "") -> Content:
+    """Return text as one line without control characters; never parsed as markup."""
+    return Content.styled(clean_line(text), style_of(style_name))
 
 
 def safe_cell(cell: Cell) -> Content:
-    """Return a cell's text as one harmless line with its looks."""
+    """Return a cell's text as one line without control characters, with the cell's styles."""
     text, end = clean_line(cell.text), cell.tail_from
     if not end:
-        return safe(text, cell.look)
-    return Content.assemble(safe(text[:end], cell.look), safe(text[end:], cell.tail_look))
+        return safe(text, cell.style_name)
+    return Content.assemble(
+        safe(text[:end], cell.style_name), safe(text[end:], cell.tail_style_name)
+    )
 
 
-def safe_lines(text: str, look: str = "") -> Content:
-    """Return harmless text that keeps its line feeds; never read as markup."""
-    return Content.styled(clean_text(text), style_of(look))
+def safe_lines(text: str, style_name: str = "") -> Content:
+    """Return text without control characters except line feeds; never parsed as markup."""
+    return Content.styled(clean_text(text), style_of(style_name))
 
 
 def safe_copy(text: str) -> str:
-    """Return text for the clipboard: harmless when it is pasted into a shell."""
+    """Return text for the clipboard or a toast without control characters except line feeds."""
     return clean_text(text)
 
 
@@ -64,8 +66,8 @@ def fit(text: str, width: int, align: Align = "left") -> str:
 
 @lru_cache(4096)
 def _fit_wide(text: str, width: int, align: Align) -> str:
-    """Fit text that is not plain ASCII, by the cells of its characters."""
-    text = clean_line(text).translate(_DRIFTING)
+    """Fit text that is not printable ASCII, by the cells of its characters."""
+    text = clean_line(text).translate(_MISALIGNING)
     cells = cell_len(text)
     if cells > width:
         text = chop_cells(text, width - 1)[0] + "…" if width > 1 else "…"[:width]
@@ -75,29 +77,29 @@ def _fit_wide(text: str, width: int, align: Align) -> str:
 
 
 class HarmlessFilter(LineFilter):
-    """Removes what could control the terminal from a line, whichever widget drew it."""
+    """Removes control characters and hyperlinks from every line that a widget draws."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the same list when it is harmless, as nearly every line is."""
+        """Return the cleaned segments; the same list if they are clean, as nearly always."""
         for text, style, _ in segments:
             if clean_line(text) is not text or (style is not None and style.link):
-                return [_harmless(segment) for segment in segments]
+                return [_clean_segment(segment) for segment in segments]
         return segments
 
 
-def _harmless(segment: Segment) -> Segment:
-    """Clean one segment's text, and remove its hyperlink."""
+def _clean_segment(segment: Segment) -> Segment:
+    """Return a segment with cleaned text and without a hyperlink."""
     style = segment.style
     if style is not None and style.link:
         style = style.update_link(None)
     return Segment(clean_line(segment.text), style)
 
 
-HARMLESS = HarmlessFilter()
+HARMLESS_FILTER = HarmlessFilter()
 """The shared instance: Textual caches lines by filter."""
 
 
-_BY_NAME = {
+_ASCII_BY_CHARACTER = {
     "●": "o", "○": ".", "◉": "O", "▲": "^", "▼": "v", "△": "^", "▽": "v", "◆": "*", "◇": "o",
     "✖": "x", "✗": "x", "✘": "x", "✓": "*", "✔": "*", "•": "*", "·": ".", "∙": ".", "…": "~",
     "–": "-", "—": "-", "−": "-", "→": ">", "←": "<", "↑": "^", "↓": "v", "▶": ">", "◀": "<",
@@ -110,7 +112,7 @@ _BY_NAME = {
 _LEVELS = "_.-=+*%#"
 
 
-class _Ascii(dict[int, str]):
+class _AsciiTable(dict[int, str]):
     """A translation table that computes each character at its first use."""
 
     def __missing__(self, code: int) -> str:
@@ -121,11 +123,11 @@ class _Ascii(dict[int, str]):
 
 def ascii_of(character: str) -> str:
     """Return ASCII with as many cells as `character`, similar to it if possible."""
-    if character in _BY_NAME:
-        return _BY_NAME[character]
+    if character in _ASCII_BY_CHARACTER:
+        return _ASCII_BY_CHARACTER[character]
     code = ord(character)
     if 0x2500 <= code < 0x2580:
-        return _box(character)
+        return _ascii_box(character)
     if 0x2580 <= code < 0x25A0:
         return _LEVELS[code - 0x2581] if 0x2581 <= code <= 0x2588 else "#"
     if 0x2800 <= code < 0x2900:
@@ -135,8 +137,8 @@ def ascii_of(character: str) -> str:
     return ascii_text if ascii_text.isprintable() and len(ascii_text) == width else "?" * width
 
 
-def _box(character: str) -> str:
-    """Return the ASCII line or corner of a box character."""
+def _ascii_box(character: str) -> str:
+    """Return `-`, `|` or `+` for a character of a box."""
     name = unicodedata.name(character)
     if "HORIZONTAL" in name and "VERTICAL" not in name and "DOWN" not in name and "UP" not in name:
         return "-"
@@ -144,14 +146,14 @@ def _box(character: str) -> str:
     return "|" if not any(word in name for word in vertical) else "+"
 
 
-_TABLE = _Ascii()
+_TABLE = _AsciiTable()
 
 
 class AsciiFilter(LineFilter):
-    """Replaces each character of a line by ASCII with as many cells."""
+    """Replaces each character of a line by ASCII of the same width."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the line in ASCII."""
+        """Return the segments in ASCII."""
         return [
             segment
             if segment.text.isascii()
@@ -160,7 +162,7 @@ class AsciiFilter(LineFilter):
         ]
 
 
-ASCII = AsciiFilter()
+ASCII_FILTER = AsciiFilter()
 """The shared instance: Textual caches lines by filter."""
 
 
@@ -169,36 +171,38 @@ _BRIGHT = {3, 6, 7, 10, 11, 14, 15}
 
 
 @lru_cache(4096)
-def _told_apart(style: Style) -> Style:
+def _readable_style(style: Style) -> Style:
     """Return a style in sixteen colours whose text is readable on its background."""
     if style.color is None or style.bgcolor is None:
         return style
-    ink, ground = (color.downgrade(ColorSystem.STANDARD) for color in (style.color, style.bgcolor))
-    if ground.number is None or ink.number is None:
+    foreground, background = (
+        color.downgrade(ColorSystem.STANDARD) for color in (style.color, style.bgcolor)
+    )
+    if background.number is None or foreground.number is None:
         return style
-    number = ink.number
-    if ground.number not in (_BLACK, _WHITE):
-        number = _BLACK if ground.number in _BRIGHT else _WHITE
-    elif number == ground.number:
+    number = foreground.number
+    if background.number not in (_BLACK, _WHITE):
+        number = _BLACK if background.number in _BRIGHT else _WHITE
+    elif number == background.number:
         number = _GREY
-    return style + Style(color=Ink.from_ansi(number), bgcolor=Ink.from_ansi(ground.number))
+    return style + Style(color=Ink.from_ansi(number), bgcolor=Ink.from_ansi(background.number))
 
 
 class SixteenFilter(LineFilter):
     """Keeps text readable on a terminal of sixteen colours.
 
-    There the nearest colour is used: red text on the grey of the cursor cannot be read, and a dark
-    line on a dark background is invisible.
+    Such a terminal uses the nearest colour: red text on the grey of the cursor would be
+    unreadable, and a dark line on a dark background invisible.
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the line in colours that differ."""
+        """Return the segments with text colours that differ from their backgrounds."""
         return [
-            segment if style is None else Segment(text, _told_apart(style), control)
+            segment if style is None else Segment(text, _readable_style(style), control)
             for segment in segments
             for text, style, control in (segment,)
         ]
 
 
-SIXTEEN = SixteenFilter()
+SIXTEEN_COLORS_FILTER = SixteenFilter()
 """The shared instance: Textual caches lines by filter."""

@@ -1,6 +1,6 @@
 """Workarounds for hangs and crashes of Textual 8.2, each with its upstream issue.
 
-Importing this module changes `textual.timer.Timer`; `TerminalSized` is a base of our screens. A
+Importing this module changes `textual.timer.Timer`; `TerminalSized` is a base of all screens. A
 workaround is removed with the first required version of Textual in which its test passes without
 it.
 """
@@ -23,7 +23,7 @@ _init_timer = Timer.__init__
 def _init_timer_that_fires(
     timer: Timer, target: MessagePump, interval: float, **options: Any
 ) -> None:
-    """Initialise a timer so that a single shot fires also when it is overdue."""
+    """Initialise a timer; a single-shot timer fires also if it is overdue."""
     is_single_shot = options.get("repeat") == 0
     _init_timer(timer, target, interval, **options | ({"skip": False} if is_single_shot else {}))
 
@@ -38,19 +38,19 @@ Timer.__init__ = _init_timer_that_fires  # type: ignore[method-assign,assignment
 class TerminalSized(MessagePump):
     """A screen that is laid out for the current terminal size, not for an earlier one.
 
-    With every layout, a screen of Textual posts its size to itself once more. In a batch, while
-    nothing is drawn, two sizes in its queue are posted in turn forever. No upstream issue names
-    this; the test of resizing in a batch shows it.
+    With every layout, a screen of Textual posts its size to itself again. In a batch, two sizes in
+    its queue are then posted alternately forever. There is no upstream issue; the test of resizing
+    in a batch shows the defect.
     """
 
     _result: tuple[object] | None = None
     """The result to dismiss with once the screen is on top."""
 
     def dismiss(self, result: object = None) -> AwaitComplete:
-        """Close this screen and no other: at once if on top, else when it comes to the top.
+        """Close this screen: at once if it is on top, else when it comes to the top.
 
-        Textual closes whatever is on top, perhaps a form with typed text, and crashes for a screen
-        that is closed already: https://github.com/Textualize/textual/issues/4884
+        Textual would close the top screen, perhaps a form with typed text, and crash for a screen
+        that is already closed: https://github.com/Textualize/textual/issues/4884
         """
         stack: list[Any] = self.app.screen_stack
         if stack and stack[-1] is self:
@@ -60,22 +60,22 @@ class TerminalSized(MessagePump):
         return AwaitComplete()
 
     def on_screen_resume(self) -> None:
-        """Close, if `dismiss` was called while another screen was above this one."""
+        """Close this screen if `dismiss` was called while another screen was above it."""
         if (result := self._result) is not None:
             self._result = None
             self.dismiss(*result)
 
     async def _on_resize(self, event: events.Resize) -> None:
-        """Skip an outdated size: the app reports the newest to every screen."""
+        """Ignore an outdated size: the app reports the newest size to every screen."""
         if event.size != self.app.size:
             event.stop()
             event.prevent_default()
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
-        """Return the widget at a position; None if it was removed and is only still drawn.
+        """Return the widget at a position; None if it was removed but is still drawn.
 
-        Textual would begin to select text in the parent it no longer has, and crash, as it did for
-        a click beside all widgets: https://github.com/Textualize/textual/issues/6596
+        Textual would select text in the missing parent of such a widget and crash, as for a click
+        beside all widgets: https://github.com/Textualize/textual/issues/6596
         """
         widget, offset = cast("Screen[Any]", super()).get_widget_and_offset_at(x, y)
         if widget is None or not widget.is_attached:

@@ -1,4 +1,4 @@
-"""Confirmation of an action on streams or consumers: effect, targets, and the name to type."""
+"""The confirmation screen of an action: targets, effect, and the name to type."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from textual.widgets import Input, Static
 from natstui.decoding import decoder_of
 from natstui.model.assets.fields import Field
 from natstui.model.records.actions import CATALOGUE
-from natstui.model.records.confirmation import Confirmation, Place
+from natstui.model.records.confirmation import Confirmation, ServerIdentity
 from natstui.model.records.managing import (
     Change,
 )
 from natstui.tui.frame.action_keys import (
     ActionSpec,
     Target,
-    arguments,
     name_of,
+    parse_arguments,
     targets_text,
-    word_to_type,
+    text_to_type,
 )
-from natstui.tui.frame.confirmation import SENDING_TEXT, OpeningPlace
+from natstui.tui.frame.confirmation import SENDING_TEXT, FormServer
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.text import safe, safe_lines
 
-_confirmation = decoder_of(Confirmation)
+_confirmation_decoder = decoder_of(Confirmation)
 
 
 class ActionScreen(LiveScreen):
-    """The confirmation of an action; nothing is sent before ctrl+s or enter."""
+    """The confirmation of an action on streams or consumers; a key sends the action."""
 
     TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -61,35 +61,35 @@ class ActionScreen(LiveScreen):
     ) -> None:
         super().__init__()
         self.spec, self.targets = spec, list(targets)
-        self.word = word_to_type(spec, targets, production)
+        self.required_text = text_to_type(spec, targets, production)
         self.texts = {"seq": str(seq)} if seq is not None else {}
-        self.typed = ""
+        self.typed_text = ""
         self._is_sending = False
         self._uncounted = set[Target]()
-        """Of which it is not known yet what is removed."""
+        """The targets whose losses are not counted yet."""
         self._lines: dict[Target, str] = {}
-        self._seen: dict[Target, Confirmation] = {}
-        """What was counted for the arguments on the screen: nothing else is removed."""
-        self._place: Place | None = None
-        """Where the effect was read first: nothing is changed elsewhere."""
-        self._changed = set[Target]()
-        """The targets that were changed before others failed: they are not changed twice."""
+        self._confirmations: dict[Target, Confirmation] = {}
+        """Target → its counted losses for the current arguments; nothing else is removed."""
+        self._server: ServerIdentity | None = None
+        """The server on which the effect was read; nothing is changed on another one."""
+        self._changed_targets = set[Target]()
+        """The targets already changed when others failed; a repetition leaves them out."""
 
     def asset(self) -> Target | None:
-        """Return the target, if it is a single one."""
+        """Return the only target; None if there are several."""
         return self.targets[0] if len(self.targets) == 1 else None
 
     def key_label(self, binding: Binding) -> str:
-        """Return the current label of a key: what was sent cannot be cancelled."""
+        """Return the label of a key: Close instead of Cancel while the action is being sent."""
         if binding.id == "action.cancel" and self._is_sending:
             return "Close"
         return super().key_label(binding)
 
     def body(self) -> Iterable[Widget]:
-        """Yield action, targets, arguments, effect, and the name to type."""
+        """Yield caption, targets, arguments, the name to type, and the effect."""
         rows = [FieldRow(field, self.texts.get(field.path, "")) for field in self.spec.fields]
-        if self.word is not None:
-            confirm = Field("", f"Type {self.word}", "text", "", "To confirm it.")
+        if self.required_text is not None:
+            confirm = Field("", f"Type {self.required_text}", "text", "", "To confirm it.")
             rows.append(FieldRow(confirm, ""))
         yield Static(id="caption", markup=False)
         with VerticalScroll(can_focus=False):
@@ -98,52 +98,55 @@ class ActionScreen(LiveScreen):
             yield Static(id="effect", markup=False)
 
     def on_mount(self) -> None:
-        """Show the effect, and focus the first line."""
+        """Show the effect, and focus the first field."""
         self.caption.update(safe(f"{self.spec.word}: {self.spec.help}"))
         rows = self.query(FieldRow)
         if rows:
             rows.first().editor.focus()
         self._preview()
         if CATALOGUE[self.spec.action].removes == "never":
-            run_task(self, self._read_place)
+            run_task(self, self._read_server)
 
-    async def _read_place(self) -> None:
-        """Request the place of an action that removes nothing: no effect is read of it."""
-        opening = OpeningPlace(self)
-        await opening.read()
-        self._place = opening.place
+    async def _read_server(self) -> None:
+        """Read the identity of the server for an action that removes nothing.
+
+        Other actions get it with their counted losses.
+        """
+        form_server = FormServer(self)
+        await form_server.read()
+        self._server = form_server.identity
 
     @on(FieldRow.Edited)
-    def _edited(self, message: FieldRow.Edited) -> None:
+    def _store_text(self, message: FieldRow.Edited) -> None:
         if message.path:
             self.texts[message.path] = message.text
             self._preview()
         else:
-            self.typed = message.text
+            self.typed_text = message.text
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
         self.action_send()
 
     def _preview(self) -> None:
-        """Request the losses of each target; show errors of the arguments."""
+        """Request the losses of each target, or show the error in the arguments."""
         try:
-            body = arguments(self.spec, self.texts)
+            body = parse_arguments(self.spec, self.texts)
         except ValueError as error:
             self.effect.update(safe(str(error), "error"))
             return
-        self._lines, self._seen = {}, {}
+        self._lines, self._confirmations = {}, {}
         self.effect.update(safe(self._ready_text()))
         if CATALOGUE[self.spec.action].removes == "never":
             return
         self.effect.update(safe("counting the messages that this removes …"))
         self._uncounted = set(self.targets)
-        run_task(self, self._count_all, body, replaces="count")
+        run_task(self, self._count_all_losses, body, replaces="count")
 
-    async def _count_all(self, body: Mapping[str, object]) -> None:
-        await asyncio.gather(*(self._count(target, body) for target in self.targets))
+    async def _count_all_losses(self, body: Mapping[str, object]) -> None:
+        await asyncio.gather(*(self._count_losses(target, body) for target in self.targets))
 
-    async def _count(self, target: Target, body: Mapping[str, object]) -> None:
+    async def _count_losses(self, target: Target, body: Mapping[str, object]) -> None:
         """Request, store and show the losses of one target."""
         action, stream, consumer = self.spec.action, target.stream, target.consumer
         change = Change(
@@ -161,9 +164,9 @@ class ActionScreen(LiveScreen):
         if reply.body_json is None:
             self._lines[target] = reply.text
         else:
-            confirmation = _confirmation.decode(reply.body_json)
-            self._seen[target] = confirmation
-            self._place = self._place or confirmation.place
+            confirmation = _confirmation_decoder.decode(reply.body_json)
+            self._confirmations[target] = confirmation
+            self._server = self._server or confirmation.place
             self._lines[target] = "; ".join(confirmation.lines) or "nothing is removed"
         self._uncounted.discard(target)
         loss_lines = [f"{name_of(target)}: {line}." for target, line in self._lines.items()]
@@ -174,19 +177,19 @@ class ActionScreen(LiveScreen):
         self.effect.update(safe_lines("\n".join(loss_lines), "warn"))
 
     def _ready_text(self) -> str:
-        if self.word is None:
+        if self.required_text is None:
             return f"{key_of(self, 'action.send')} does it."
-        return f"This cannot be undone. Type {self.word} and press enter to confirm."
+        return f"This cannot be undone. Type {self.required_text} and press enter to confirm."
 
     def action_send(self) -> None:
-        """Execute the action on every target."""
+        """Execute the action on every target, once the typed name and the arguments are valid."""
         try:
-            body = arguments(self.spec, self.texts)
+            body = parse_arguments(self.spec, self.texts)
         except ValueError as error:
             self.effect.update(safe(str(error), "error"))
             return
-        if self.word is not None and self.typed != self.word:
-            self.effect.update(safe(f"Type {self.word} to confirm.", "error"))
+        if self.required_text is not None and self.typed_text != self.required_text:
+            self.effect.update(safe(f"Type {self.required_text} to confirm.", "error"))
             return
         if self._is_sending:
             return
@@ -202,12 +205,12 @@ class ActionScreen(LiveScreen):
 
     async def _send_all(self, body: Mapping[str, object]) -> None:
         """Change every target; close after success, else show the failures."""
-        targets = [target for target in self.targets if target not in self._changed]
+        targets = [target for target in self.targets if target not in self._changed_targets]
         reasons = await asyncio.gather(*(self._send(target, body) for target in targets))
         self._is_sending = False
         self.refresh_bindings()
         if failures := list(filter(None, reasons)):
-            done = [name_of(target) for target in self.targets if target in self._changed]
+            done = [name_of(target) for target in self.targets if target in self._changed_targets]
             done_lines = [f"Done: {', '.join(done)}. Not done:"] if done else []
             self.effect.update(safe_lines("\n".join([*done_lines, *failures]), "error"))
         else:
@@ -215,7 +218,7 @@ class ActionScreen(LiveScreen):
 
     async def _send(self, target: Target, body: Mapping[str, object]) -> str:
         """Change one target; return the error, empty on success."""
-        confirmation = self._seen.get(target)
+        confirmation = self._confirmations.get(target)
         if confirmation is None and CATALOGUE[self.spec.action].removes != "never":
             reason = self._lines.get(target, "it is not counted what this removes")
             return f"{name_of(target)}: nothing was changed: {reason}"
@@ -225,16 +228,16 @@ class ActionScreen(LiveScreen):
             target.stream,
             target.consumer,
             json.dumps(body),
-            confirmed=name_of(target) if self.word is not None else None,
+            confirmed=name_of(target) if self.required_text is not None else None,
             created_at_us=confirmation.created_at_us if confirmation else target.created_at_us,
             previewed_msgs=confirmation.most_msgs if confirmation else None,
             previewed_last_seq=confirmation.last_seq if confirmation else None,
             previewed_last_at_us=confirmation.last_at_us if confirmation else None,
-            place=self._place,
+            place=self._server,
         )
         reply = await self.engine.change(change)
         if reply.status != "done":
             return reply.text
-        self._changed.add(target)
+        self._changed_targets.add(target)
         self.app.notify(reply.text, markup=False)
         return ""

@@ -1,4 +1,4 @@
-"""Backup and restore screens: target, progress and result; a transfer can be stopped."""
+"""The backup and restore screens: folder, progress and result of a transfer."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from natstui.model.records.stores import (
     StopMoving,
 )
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.requests import PendingRequest, as_of_change, run_task, show_reply
-from natstui.tui.kit.pick import LEAVE_IT, Pick
+from natstui.tui.frame.requests import PendingRequest, explain_change_reply, run_task, show_reply
+from natstui.tui.kit.pick import CANCEL_OPTION, Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import Section, SectionText, line
 from natstui.tui.kit.text import safe
 from natstui.units import bytes_text, counted
 
-_seen = decoder_of(BackupContent)
+_decoder = decoder_of(BackupContent)
 _WHILE_RUNNING = (
     ("stay", "watch it"),
     ("leave", "leave; it continues, and a message reports the result"),
@@ -38,8 +38,8 @@ _WHILE_RUNNING = (
 )
 
 
-class _MovingScreen(LiveScreen):
-    """A screen that runs one long command."""
+class _TransferScreen(LiveScreen):
+    """A screen that runs a backup or restore, and can stop it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+x", "stop", "Stop", id="backup.stop"),
@@ -54,21 +54,21 @@ class _MovingScreen(LiveScreen):
         super().__init__()
         self.folder = folder
         self.request: PendingRequest | None = None
-        """The running command, or the last one."""
-        self._moved: FileMoved | None = None
+        """The request of the running transfer, or of the last one."""
+        self._progress: FileMoved | None = None
         self.ended: Answered | None = None
-        self.told: Sequence[Section] = ()
+        self.content_sections: Sequence[Section] = ()
         self.is_preparing = False
-        """Whether it reads the folder and prompts: another folder would open a second prompt."""
+        """Whether a restore reads its folder or prompts; no other folder is accepted then."""
 
     @property
-    def goes_on(self) -> bool:
-        """Return whether the command is still running."""
+    def is_transferring(self) -> bool:
+        """Return whether the transfer is still running."""
         return self.request is not None and self.ended is None
 
     def start(self, command: BackUp | RestoreBackup, title: str) -> None:
-        """Start a command; its result is shown also after this screen was closed."""
-        self._moved = self.ended = None
+        """Start a transfer; its result is notified also after this screen is closed."""
+        self._progress = self.ended = None
         self.request = self.engine.request(command)
         run_task(self.app, self._follow, self.request, title)
         self.refresh_bindings()
@@ -78,9 +78,9 @@ class _MovingScreen(LiveScreen):
         app = self.app
         async for record in request:
             if isinstance(record, FileMoved):
-                self._moved = record
+                self._progress = record
             elif isinstance(record, Answered):
-                self.ended = as_of_change(record)
+                self.ended = explain_change_reply(record)
                 show_reply(app, self.ended, f"{request.system} {title}".strip())
             if self.is_open:
                 self.refresh_bindings()
@@ -89,67 +89,67 @@ class _MovingScreen(LiveScreen):
                 return
 
     def body(self) -> Iterable[Widget]:
-        """Yield a caption line and the text."""
+        """Yield the caption and the progress text."""
         yield Static(id="caption", markup=False)
         yield VerticalScroll(SectionText())
 
     def on_mount(self) -> None:
-        """Prompt for the folder, unless it is known."""
+        """Start with the known folder, or prompt for one."""
         if self.folder:
-            self.begin()
+            self.start_with_folder()
         else:
-            # What lies on a screen that is not drawn yet gets no keys.
+            # A prompt on a screen that is not drawn yet would get no keys.
             self.call_after_refresh(self.action_folder)
 
-    def begin(self) -> None:
-        """Start with the typed folder."""
+    def start_with_folder(self) -> None:
+        """Start the transfer with the current folder."""
 
-    def asks(self) -> tuple[str, str]:
-        """Return the question for the folder, and its start text."""
+    def folder_prompt(self) -> tuple[str, str]:
+        """Return the title of the folder prompt, and its start text."""
         return "", ""
 
     def refresh_state(self) -> None:
-        """Show the progress, or the result."""
+        """Show the progress of the transfer, or its result."""
         if self.request is None:
             return
         lines = [line("folder", self.folder)]
         if self.ended is None:
-            lines.append(line("so far", _moved_text(self.VERB, self._moved), "accent"))
+            lines.append(line("so far", _moved_text(self.VERB, self._progress), "accent"))
         else:
-            look = "ok" if self.ended.status == "done" else "bad"
-            lines.append(line("ended", self.ended.text, look))
-        self.text.show([Section(self.VERB.upper(), tuple(lines)), *self.told])
+            style_name = "ok" if self.ended.status == "done" else "bad"
+            lines.append(line("ended", self.ended.text, style_name))
+        self.text.show([Section(self.VERB.upper(), tuple(lines)), *self.content_sections])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered now."""
+        """Return whether an action is offered: stop during a transfer, a new folder otherwise."""
         if action == "folder" and self.is_preparing:
             return None
         if action in ("stop", "folder"):
-            return True if self.goes_on is (action == "stop") else None
+            return True if self.is_transferring is (action == "stop") else None
         return super().check_action(action, parameters)
 
     def action_stop(self) -> None:
-        """Stop the command; nothing of it is kept."""
-        if self.request is not None and self.goes_on:
+        """Stop the transfer and discard its result."""
+        if self.request is not None and self.is_transferring:
             self.engine.send(StopMoving(0, self.request.command_id))
 
     def action_folder(self) -> None:
-        """Prompt for the folder, and start."""
+        """Prompt for the folder, and start with it."""
         run_task(self, self._type_folder, replaces="folder")
 
     async def _type_folder(self) -> None:
-        title, start_text = self.asks()
+        title, start_text = self.folder_prompt()
         prompt = Prompt(clean_line(title), self.folder or start_text)
         text = await self.app.push_screen_wait(prompt)
         if text and text.strip():
             self.folder, self.ended, self.request = text.strip(), None, None
-            self.begin()
-        elif self.request is None and not self.told:
+            self.start_with_folder()
+        elif self.request is None and not self.content_sections:
             self.leave()
 
     def action_back(self) -> None:
-        """Leave, after a prompt if a command is running."""
-        if self.goes_on:
+        """Leave the screen; during a transfer, prompt whether to stop it."""
+        if self.is_transferring:
             run_task(self, self._leave_running)
         else:
             super().action_back()
@@ -170,13 +170,13 @@ def _moved_text(verb: str, progress: FileMoved | None) -> str:
     moved_text = bytes_text(progress.moved_bytes)
     if verb == "restore":
         return f"{object_text}{moved_text} of {bytes_text(progress.whole_bytes)} sent"
-    # What is written is compressed: the size on the server is no measure of its end.
+    # Written bytes are compressed: the size on the server is not their final number.
     total_text = bytes_text(progress.whole_bytes)
     return f"{object_text}{moved_text} written; on the server the stream uses {total_text}"
 
 
-class BackupScreen(_MovingScreen):
-    """Writes a stream, or every stream, into a folder that must not exist."""
+class BackupScreen(_TransferScreen):
+    """Backs up a stream, or every stream, into a new folder."""
 
     VERB = "backup"
 
@@ -185,15 +185,15 @@ class BackupScreen(_MovingScreen):
         super().__init__(folder)
         self.stream = stream
 
-    def asks(self) -> tuple[str, str]:
-        """Return the question for the folder, and its start text."""
+    def folder_prompt(self) -> tuple[str, str]:
+        """Return the title of the folder prompt, and its start text."""
         start_text = f"{self.stream}-backup" if self.stream else "account-backup"
         return (
-            f"Back up {self._what()} into which new folder (on the engine's machine)?",
+            f"Back up {self._source_text()} into which new folder (on the engine's machine)?",
             start_text,
         )
 
-    def _what(self) -> str:
+    def _source_text(self) -> str:
         streams = self.state.streams
         if not self.stream:
             return f"every stream ({len(streams)})"
@@ -205,26 +205,27 @@ class BackupScreen(_MovingScreen):
         messages_text = counted(f"{columns.stored_msgs[row]:,}", "message")
         return f"{self.stream} ({messages_text}, {size})"
 
-    def begin(self) -> None:
+    def start_with_folder(self) -> None:
         """Start the backup."""
-        self.caption.update(safe(f"backup of {self._what()} with its consumers"))
+        self.caption.update(safe(f"backup of {self._source_text()} with its consumers"))
         command = BackUp(0, self.stream, self.folder)
         self.start(command, f"backup of {self.stream or 'every stream'}")
 
 
-class RestoreScreen(_MovingScreen):
-    """Shows the content of a backup folder, prompts, and creates its streams; it never overwrites
-    one.
+class RestoreScreen(_TransferScreen):
+    """Shows the content of a backup, and restores its streams after a prompt.
+
+    Existing streams are never overwritten.
     """
 
     VERB = "restore"
 
-    def asks(self) -> tuple[str, str]:
-        """Return the question for the folder, and its start text."""
+    def folder_prompt(self) -> tuple[str, str]:
+        """Return the title of the folder prompt, and its start text."""
         return "Folder to restore, on the machine of natstui's engine", ""
 
-    def begin(self) -> None:
-        """Read the folder first."""
+    def start_with_folder(self) -> None:
+        """Read the folder and prompt before the restore starts."""
         self.is_preparing = True
         self.refresh_bindings()
         run_task(self, self._prepare, replaces="restore")
@@ -238,22 +239,22 @@ class RestoreScreen(_MovingScreen):
 
     async def _restore(self) -> None:
         self.caption.update(safe(f"restore of {self.folder}  ·  reading the backup …"))
-        self.told = ()
+        self.content_sections = ()
         self.text.show([])
         reply = await self.engine.request(LookAtBackup(0, self.folder))
         if reply.body_json is None:
-            self._refuse(reply.text)
+            self._show_refusal(reply.text)
             return
-        backup = _seen.decode(reply.body_json)
+        backup = _decoder.decode(reply.body_json)
         rows = tuple(line(row.stream, row.text) for row in backup.rows)
         rows += tuple(line("not in it", reason, "bad") for reason in backup.left_out)
-        self.folder, self.told = backup.path, [Section("IN THE BACKUP", rows)]
+        self.folder, self.content_sections = backup.path, [Section("IN THE BACKUP", rows)]
         self.caption.update(safe(f"restore of {counted(len(backup.rows), 'stream')}"))
-        self.text.show(self.told)
+        self.text.show(self.content_sections)
         to_stream: str | None = ""
         if backup.present and len(backup.rows) > 1:
             existing_names = ", ".join(backup.present)
-            self._refuse(
+            self._show_refusal(
                 f"already on the server: {existing_names}; an existing stream is never replaced"
             )
             return
@@ -264,13 +265,13 @@ class RestoreScreen(_MovingScreen):
         command = RestoreBackup(0, self.folder, to_stream, typed_name or None)
         self.start(command, f"restore of {clean_line(self.folder)}")
 
-    def _refuse(self, reason: str) -> None:
+    def _show_refusal(self, reason: str) -> None:
         lines = (line("folder", self.folder), line("refused", reason, "bad"))
         self.caption.update(safe("nothing is restored"))
-        self.text.show([Section(self.VERB.upper(), lines), *self.told])
+        self.text.show([Section(self.VERB.upper(), lines), *self.content_sections])
 
     async def _type_name(self, backup: BackupContent) -> str | None:
-        """Prompt for another name of a stream that exists; None after a cancellation."""
+        """Prompt for another name of an existing stream; return None after a cancellation."""
         stream = backup.rows[0].stream
 
         def refusal(text: str) -> str:
@@ -282,7 +283,10 @@ class RestoreScreen(_MovingScreen):
         return None if text is None else text.strip()
 
     async def _confirm(self, backup: BackupContent, to_stream: str) -> str | None:
-        """Return the typed name where one is needed, else empty; None after a cancellation."""
+        """Prompt for the confirmation; return the typed name, empty where none is needed.
+
+        None after a cancellation.
+        """
         name = to_stream or backup.name
         title = f"Create {counted(len(backup.rows), 'stream')} from this backup?"
         engine_started = self.state.started
@@ -291,8 +295,10 @@ class RestoreScreen(_MovingScreen):
             reason = "This is production. " if is_production else ""
             losses_text = f" {'; '.join(backup.loses)}." if backup.loses else ""
             text = clean_line(f"{reason}{title}{losses_text} Type {name} to confirm")
-            return await self.app.push_screen_wait(Prompt(text, word_to_type=name))
-        does = "; ".join(f"{to_stream or row.stream}: {row.text}" for row in backup.rows[:3])
-        options = (LEAVE_IT, ("restore", clean_line(does)))
+            return await self.app.push_screen_wait(Prompt(text, text_to_type=name))
+        effects_text = "; ".join(
+            f"{to_stream or row.stream}: {row.text}" for row in backup.rows[:3]
+        )
+        options = (CANCEL_OPTION, ("restore", clean_line(effects_text)))
         choice = await self.app.push_screen_wait(Pick(title, options))
         return "" if choice == "restore" else None

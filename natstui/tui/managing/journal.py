@@ -1,4 +1,4 @@
-"""The journal: changes made from here on this server, and undo."""
+"""The journal screen: changes made on this server from this machine, and undo."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from natstui.model.records.journal import (
     entry_command,
     entry_text,
     final_text,
+    find_last_undoable,
     is_undoable,
-    last_undoable,
 )
 from natstui.model.records.managing import JournalEntry, ReadJournal, Undo
-from natstui.tui.frame.confirmation import request_shown
+from natstui.tui.frame.confirmation import request_with_preview
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.lists import KeyList
@@ -33,7 +33,7 @@ _decoder = decoder_of(list[JournalEntry])
 
 
 class JournalScreen(LiveScreen):
-    """The journal, newest first; a key undoes the change under the cursor."""
+    """The entries of the journal, newest first; a key undoes the change under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("u", "undo", "Undo", id="journal.undo"),
@@ -58,19 +58,19 @@ class JournalScreen(LiveScreen):
         self._undo_last = undo_last
 
     def body(self) -> Iterable[Widget]:
-        """Yield caption, entries, and the command of the entry under the cursor."""
+        """Yield caption, entries, and the nats command of the entry under the cursor."""
         yield Static(id="caption", markup=False)
         yield KeyList()
         yield Static(id="hint", markup=False)
 
     def on_mount(self) -> None:
-        """Request the entries."""
+        """Request the entries of the journal."""
         self.caption.update(safe("Journal  ·  reading the journal …"))
         self.list.focus()
         self.action_ask()
 
     def action_ask(self) -> None:
-        """Request the journal again."""
+        """Request the entries of the journal, and show them."""
         run_task(self, self._read, replaces="read")
 
     async def _read(self) -> None:
@@ -82,8 +82,8 @@ class JournalScreen(LiveScreen):
         self.caption.update(safe(f"Journal  ·  {text}"))
         position = self.list.highlighted
         self.list.clear_options()
-        self.list.add_options([Option(_line(entry)) for entry in self.entries])
-        last = last_undoable(self.entries[::-1])
+        self.list.add_options([Option(_entry_line(entry)) for entry in self.entries])
+        last = find_last_undoable(self.entries[::-1])
         if self._undo_last and last is not None:
             self._undo_last = False
             self.list.highlighted = self.entries.index(last)
@@ -93,7 +93,7 @@ class JournalScreen(LiveScreen):
 
     @property
     def entry(self) -> JournalEntry | None:
-        """Return the entry under the cursor."""
+        """Return the entry under the cursor; None without one."""
         position = self.list.highlighted
         return (
             self.entries[position]
@@ -102,19 +102,19 @@ class JournalScreen(LiveScreen):
         )
 
     @on(OptionList.OptionHighlighted)
-    def _explain(self) -> None:
+    def _show_command(self) -> None:
         self.refresh_bindings()
         if self.entry is not None:
             self.hint.update(safe(entry_command(self.entry)))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether undo and copy are offered: with an entry."""
+        """Return whether an action is offered: undo and copy only with an entry."""
         if action in ("undo", "copy"):
             return self.is_mounted and self.entry is not None
         return super().check_action(action, parameters)
 
     def action_undo(self) -> None:
-        """Undo the change under the cursor."""
+        """Undo the change under the cursor, or show why it is final."""
         entry = self.entry
         if entry is None:
             return
@@ -125,27 +125,27 @@ class JournalScreen(LiveScreen):
 
     async def _undo(self, entry: str) -> None:
         """Show the effect and losses of an undo, prompt for the name, and execute it."""
-        reply = await request_shown(self, Undo(0, entry))
+        reply = await request_with_preview(self, Undo(0, entry))
         if reply is not None:
             severity: SeverityLevel = "information" if reply.status == "done" else "error"
             self.app.notify(reply.text, severity=severity, markup=False)
             self.action_ask()
 
     def action_copy(self) -> None:
-        """Copy the entry as a nats command."""
+        """Copy the nats command of the entry under the cursor."""
         if self.entry is not None:
             self.app.copy_to_clipboard(entry_command(self.entry))
             self.notify("copied the nats command", timeout=2)
 
 
-def _line(entry: JournalEntry) -> Content:
-    look = {"done": "ok", "failed": "error", "unknown": "warn"}
-    undone = f" (takes {entry.undoes} back)" if entry.undoes else ""
+def _entry_line(entry: JournalEntry) -> Content:
+    styles = {"done": "ok", "failed": "error", "unknown": "warn"}
+    undo_note = f" (takes {entry.undoes} back)" if entry.undoes else ""
     return Content("  ").join(
         [
             safe(local_text(entry.at_us, "%m-%d %H:%M:%S"), "dim"),
-            safe(entry.outcome.ljust(7), look[entry.outcome]),
-            safe(entry_text(entry) + undone),
+            safe(entry.outcome.ljust(7), styles[entry.outcome]),
+            safe(entry_text(entry) + undo_note),
             safe(entry.reason or "", "error"),
             safe(entry.who, "dim"),
         ]

@@ -21,7 +21,7 @@ from natstui.tui.kit.text import safe
 
 
 class RawScreen(LiveScreen):
-    """Requests the INFO once, and again with ctrl+r."""
+    """Shows the INFO of a stream or consumer; a key requests it again."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "reformat", "JSON/YAML", id="raw.format"),
@@ -37,38 +37,38 @@ class RawScreen(LiveScreen):
         self.stream, self.consumer = stream, consumer
         self._body: object = None
         self._as_yaml = False
-        self._told = "asking …"
+        self._status_text = "asking …"
 
     def asset(self) -> Target | None:
         """Return the stream or consumer on the screen."""
         return Target(self.stream, self.consumer)
 
     def body(self) -> Iterable[Widget]:
-        """Yield a caption and the text."""
+        """Yield the caption and the INFO."""
         yield Static(id="caption", markup=False)
         yield RawView()
 
     def on_mount(self) -> None:
         """Request the INFO."""
-        self._tell("asking …")
+        self._show_status("asking …")
         self.action_ask()
 
-    def _tell(self, sentence: str, look: str = "") -> None:
-        self._told = sentence
-        self.caption.update(safe(f"{self._title()}  ·  {sentence}", look))
+    def _show_status(self, sentence: str, style_name: str = "") -> None:
+        self._status_text = sentence
+        self.caption.update(safe(f"{self._title()}  ·  {sentence}", style_name))
 
     def _title(self) -> str:
         return self.stream + (f"  ›  {self.consumer}" if self.consumer else "")
 
     def action_ask(self) -> None:
-        """Request the INFO from the engine."""
-        self.note.reopen()
+        """Request the INFO from the engine, and show it."""
+        self.note.accept_replacement()
         run_task(self, self._read, replaces="read")
 
     async def _read(self) -> None:
         reply = await self.engine.request(Describe(0, self.stream, self.consumer))
         if reply.body_json is None:
-            self._tell(reply.text, "error")
+            self._show_status(reply.text, "error")
         else:
             self._body = json.loads(reply.body_json)
             self._draw()
@@ -79,10 +79,10 @@ class RawScreen(LiveScreen):
             import yaml
 
             text = yaml.safe_dump(self._body, sort_keys=False, allow_unicode=True)
-            self._tell("the server's data as YAML")
+            self._show_status("the server's data as YAML")
             self.raw.show(text, "yaml")
         else:
-            self._tell("the server's data as JSON")
+            self._show_status("the server's data as JSON")
             self.raw.show(json.dumps(self._body, indent=2, ensure_ascii=False), "json")
 
     def action_reformat(self) -> None:
@@ -92,20 +92,22 @@ class RawScreen(LiveScreen):
             self._draw()
 
     def action_search(self) -> None:
-        """Search in the text; n and N go to the next and previous match."""
+        """Open the search line; n and N move to the next and previous match."""
         self.command_line.open("/")
 
-    @on(CommandLine.LookedFor)
-    def _search(self, message: CommandLine.LookedFor) -> None:
+    @on(CommandLine.FilterChanged)
+    def _search(self, message: CommandLine.FilterChanged) -> None:
         self.raw.search(message.text)
 
     @on(RawView.Searched)
-    def _say_where(self, message: RawView.Searched) -> None:
-        match_text = f"match {message.at} of {message.count}" if message.count else "no match"
-        status_text = f"{self._told}  ·  {match_text}" if message.wanted else self._told
+    def _show_match(self, message: RawView.Searched) -> None:
+        match_text = f"match {message.number} of {message.count}" if message.count else "no match"
+        status_text = (
+            f"{self._status_text}  ·  {match_text}" if message.search_text else self._status_text
+        )
         self.caption.update(safe(f"{self._title()}  ·  {status_text}"))
 
-    @on(RawView.CopyAsked)
-    def _copy(self, message: RawView.CopyAsked) -> None:
+    @on(RawView.CopyRequested)
+    def _copy(self, message: RawView.CopyRequested) -> None:
         self.app.copy_to_clipboard(message.text)
         self.notify("copied", timeout=2)

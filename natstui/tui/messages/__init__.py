@@ -1,1 +1,1 @@
-"""Stored messages: browse, read, publish, pull, tail."""
+"""Screens of messages: browse, read, publish, pull, tail; and messages on core subjects."""

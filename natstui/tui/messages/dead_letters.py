@@ -25,11 +25,18 @@ from natstui.model.records.record import Advisory
 from natstui.tui.frame.action_keys import SEND_AGAIN, Target
 from natstui.tui.frame.action_runner import choose_action
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import NO_SERVER, LiveScreen, Question, ScreenPart, ask, watch_rows
+from natstui.tui.frame.live import (
+    NO_SERVER,
+    CommandPrompt,
+    LiveScreen,
+    ScreenPart,
+    prompt_command,
+    watch_rows,
+)
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.table_screen import TableScreen
-from natstui.tui.kit.pick import LEAVE_IT, Pick
+from natstui.tui.kit.pick import CANCEL_OPTION, Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.kit.text import safe_copy
@@ -38,7 +45,7 @@ from natstui.tui.messages.message import MessageScreen
 from natstui.units import bytes_text, counted
 
 _count_decoder = decoder_of(AgainCounted)
-_TOLD_SUBJECTS = 5
+_MAX_SUBJECTS = 5
 
 
 async def send_again(
@@ -47,11 +54,12 @@ async def send_again(
     choices: Mapping[str, tuple[int, ...]],
     dead_letters: GivenUpFound,
 ) -> None:
-    """Prompt for the messages, from labels and their sequences, and the subject; then send
-    them.
+    """Prompt for the messages and the subject, show the effects, and send the messages again.
+
+    `choices` are sequences by label.
     """
     app, engine = screen.app, screen.engine
-    labels = [(label, _span(seqs)) for label, seqs in choices.items()]
+    labels = [(label, _span_text(seqs)) for label, seqs in choices.items()]
     label = await app.push_screen_wait(Pick("Send which messages again?", labels))
     if label is None:
         return
@@ -78,9 +86,9 @@ async def send_again(
     if not counts.messages_count:
         app.notify("none of these messages is stored any more", severity="warning")
         return
-    options = [LEAVE_IT, ("send", "store them again")]
+    options = [CANCEL_OPTION, ("send", "store them again")]
     effects = preview_lines(counts, is_safe=dead_letters.is_known)
-    pick = Pick(question_text(count, counts), options, effects)
+    pick = Pick(prompt_text(count, counts), options, effects)
     if await app.push_screen_wait(pick) != "send":
         return
     engine_started, typed_name = screen.state.started, None
@@ -88,7 +96,7 @@ async def send_again(
     if is_production or counts.loses:
         warning = "This is production" if is_production else "This cannot be undone"
         title = f"{warning}. Type {stream} to send its messages again"
-        typed_name = await app.push_screen_wait(Prompt(title, word_to_type=stream))
+        typed_name = await app.push_screen_wait(Prompt(title, text_to_type=stream))
         if typed_name is None:
             return
     command = SendAgain(
@@ -104,50 +112,50 @@ async def send_again(
 
 
 def _subject_refusal(text: str) -> str:
-    """Return why a text is not a valid subject to publish to; empty if it is valid or empty."""
+    """Return the reason why a text is no valid subject to publish to; else an empty text."""
     text = text.strip()
     fits = not text or (is_subject(text) and "*" not in text and ">" not in text)
     return "" if fits else f"{text!r} is not a valid subject to publish to"
 
 
-def question_text(command: CountAgain, count: AgainCounted) -> str:
-    """Return the question before messages are sent again."""
+def prompt_text(command: CountAgain, count: AgainCounted) -> str:
+    """Return the text of the prompt before messages are sent again."""
     messages_text = counted(f"{count.messages_count:,}", "message")
     target_text = f"to {command.to_subject}" if command.to_subject else "to their own subjects"
     size = bytes_text(count.payload_bytes)
     return clean_line(f"Send {messages_text} of {command.stream} ({size}) {target_text}?")
 
 
-def preview_lines(counted_: AgainCounted, *, is_safe: bool) -> list[str]:
-    """Return what sending them would do, a clause a line."""
+def preview_lines(resend_counts: AgainCounted, *, is_safe: bool) -> list[str]:
+    """Return lines about the effects of sending messages again."""
     lines = [
         f"{count:,} {subject} → {stream or 'refused: no stream stores this subject'}"
-        for subject, count, stream in counted_.subjects[:_TOLD_SUBJECTS]
+        for subject, count, stream in resend_counts.subjects[:_MAX_SUBJECTS]
     ]
-    other_count = counted_.other_subjects_count + len(counted_.subjects[_TOLD_SUBJECTS:])
+    other_count = resend_counts.other_subjects_count + len(resend_counts.subjects[_MAX_SUBJECTS:])
     lines += [f"and {counted(other_count, 'more subject')}"] if other_count else []
     lines += (
-        [f"{counted_.gone_count:,} are no longer stored and were not sent"]
-        if counted_.gone_count
+        [f"{resend_counts.gone_count:,} are no longer stored and were not sent"]
+        if resend_counts.gone_count
         else []
     )
-    lines += [counted_.loses] if counted_.loses else []
+    lines += [resend_counts.loses] if resend_counts.loses else []
     if not is_safe:
         lines.append("some may have been acknowledged meanwhile; which ones is unknown")
     return [clean_line(line) for line in lines]
 
 
-def _span(seqs: tuple[int, ...]) -> str:
+def _span_text(seqs: tuple[int, ...]) -> str:
     return f"{seqs[0]}" if len(seqs) == 1 else f"{seqs[0]}…{seqs[-1]}"
 
 
-_decoder = decoder_of(GivenUpFound)
-_MOST_HEARD = 2_000
+_result_decoder = decoder_of(GivenUpFound)
+_MAX_DROPPED = 2_000
 
 
-def heard_give_ups(state: State, stream: str, consumer: str) -> tuple[tuple[int, int], ...]:
-    """Return time and sequence of the dropped messages whose advisories this viewer received."""
-    evidence = state.evidence.of.get((stream, consumer))
+def find_dropped_messages(state: State, stream: str, consumer: str) -> tuple[tuple[int, int], ...]:
+    """Return time in µs and sequence of the dropped messages whose advisories were received."""
+    evidence = state.evidence.entries.get((stream, consumer))
     counts = evidence.give_ups if evidence is not None else None
     dropped = (
         [(counts.last_at_us, message.stream_seq) for message in counts.messages] if counts else []
@@ -158,11 +166,11 @@ def heard_give_ups(state: State, stream: str, consumer: str) -> tuple[tuple[int,
         if (happening.stream, happening.consumer) == (stream, consumer):
             seq = json.loads(happening.body_json).get("stream_seq")
             dropped += [(happening.at_us, seq)] if isinstance(seq, int) else []
-    return tuple(dropped[-_MOST_HEARD:])
+    return tuple(dropped[-_MAX_DROPPED:])
 
 
-class Looking(ScreenPart):
-    """Requests the dropped messages of a consumer, and keeps the last result."""
+class DeadLetterFinder(ScreenPart):
+    """Requests the dropped messages of a consumer, and stores the last result."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "part('looking', 'recording')", "Recording", id="dead.recording"),
@@ -171,13 +179,13 @@ class Looking(ScreenPart):
 
     def __init__(self, screen: LiveScreen, stream: str, consumer: str) -> None:
         self._screen, self._stream, self._consumer = screen, stream, consumer
-        self.found: GivenUpFound | None = None
+        self.result: GivenUpFound | None = None
         self.problem = ""
         self.sessions: tuple[str, ...] = ()
         self.view = StoredView(())
 
-    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered: none in a recording, which has no server."""
+    def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return whether an action is offered: not in a replay, which has no server."""
         return self._screen.state.replay is None
 
     def action_ask(self) -> None:
@@ -188,35 +196,35 @@ class Looking(ScreenPart):
         self._show(await self._screen.engine.request(self.command(self.sessions)))
 
     def action_recording(self) -> None:
-        """Prompt for recordings to search for dropped messages too."""
+        """Prompt for recordings in which dropped messages are searched too."""
 
-        def go(text: str) -> FindGivenUp:
+        def to_command(text: str) -> FindGivenUp:
             return self.command(tuple(text.split()))
 
         title = "Search which recordings? Names separated by spaces, or last; empty: none"
         text = " ".join(self.sessions)
-        ask(self._screen, Question(title, go, text=text, show=self._show))
+        prompt_command(self._screen, CommandPrompt(title, to_command, text=text, show=self._show))
 
     def command(self, sessions: tuple[str, ...]) -> FindGivenUp:
-        """Return the command that finds the dropped messages, in recordings too."""
+        """Return the command that finds the dropped messages, also in these recordings."""
         self.sessions = sessions
-        dropped = heard_give_ups(self._screen.state, self._stream, self._consumer)
+        dropped = find_dropped_messages(self._screen.state, self._stream, self._consumer)
         return FindGivenUp(0, self._stream, self._consumer, dropped, sessions)
 
     def _show(self, reply: Answered) -> None:
         if reply.body_json is None:
             self.problem = clean_line(reply.text)
         else:
-            self.problem, self.found = "", _decoder.decode(reply.body_json)
-            self.view = StoredView(self.found.messages)
+            self.problem, self.result = "", _result_decoder.decode(reply.body_json)
+            self.view = StoredView(self.result.messages)
         self._screen.refresh_state()
 
     def caption(self, shown: int, total: int) -> str:
-        """Return the number of dropped messages found, their sources, and what is missing."""
-        if (result := self.found) is None:
-            return self.problem or "looking …"
+        """Return the number of dropped messages, how many are missing, and the remark or error."""
+        if (result := self.result) is None:
+            return self.problem or "searching …"
         count = f"{shown} of {total}" if shown != total else str(total)
-        # Not told apart from acknowledged ones, they are no messages given up.
+        # Without knowledge of acks, some of the messages may have been acked.
         parts = [f"{count} dropped" if result.is_known else f"{count} PERHAPS dropped"]
         unlisted_count = len(result.sequences) - len(result.messages) - result.gone_count
         parts += [f"{unlisted_count:,} more are not listed"] if unlisted_count > 0 else []
@@ -228,35 +236,35 @@ class DeadLettersScreen(TableScreen):
     """The messages that a consumer dropped, as far as advisories or recordings list them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        SEND_AGAIN.menu(),
+        SEND_AGAIN.menu_binding(),
         Binding("m", "browse", "In the stream", id="dead.browse"),
-        *Looking.BINDINGS,
+        *DeadLetterFinder.BINDINGS,
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = STORED_COLUMNS
-    NOUN = "given up"
+    NOUN = "dropped messages"
     START = Order("seq")
 
     def __init__(self, stream: str, consumer: str) -> None:
         super().__init__()
         self.stream, self.consumer = stream, consumer
-        self.looking = Looking(self, stream, consumer)
+        self.looking = DeadLetterFinder(self, stream, consumer)
 
     def asset(self) -> Target | None:
         """Return the consumer."""
         return Target(self.stream, self.consumer)
 
     def on_mount(self) -> None:
-        """Request the messages, and that the consumer is polled first."""
+        """Request the dropped messages, and that the consumer is polled first."""
         watch_rows(self, (self.stream,), ((self.stream, self.consumer),))
         if self.state.replay is None:
             self.looking.action_ask()
 
     def view(self) -> StoredView:
-        """Return the messages that are known so far."""
+        """Return a view of the dropped messages of the last result."""
         return self.looking.view
 
     def empty_text(self, total: int) -> str:
-        """Return why there are no rows."""
+        """Return the text that explains an empty table."""
         if total:
             return super().empty_text(total)
         if self.state.replay is not None:
@@ -264,54 +272,54 @@ class DeadLettersScreen(TableScreen):
         if self.looking.problem:
             return self.looking.problem
         none_text = "none of its dropped messages is stored any more"
-        return "looking …" if self.looking.found is None else none_text
+        return "searching …" if self.looking.result is None else none_text
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the line above the table."""
+        """Return the caption: the consumer, and the result of the search."""
         name = clean_line(f"{self.stream} › {self.consumer}")
         return f"{name}  ·  {self.looking.caption(shown, total)}"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered; None if not allowed, False in a recording."""
+        """Return whether an action is enabled; None without permission, False in a replay."""
         if action == "row_actions":
-            return self.may_do(SEND_AGAIN.name)
+            return self.is_action_offered(SEND_AGAIN.name)
         if action == "browse":
             return self.state.replay is None and self.has_row
         return super().check_action(action, parameters)
 
-    def _under_cursor(self) -> int | None:
+    def _seq_under_cursor(self) -> int | None:
         rows, position = self.rows, self.table.cursor
         if rows is None or position >= len(rows.order):
             self.notify("there is no row under the cursor", severity="warning", timeout=2)
             return None
-        seq: int = self.looking.view.things[rows.order[position]].stream_seq or 0
+        seq: int = self.looking.view.items[rows.order[position]].stream_seq or 0
         return seq
 
     @on(RowSelected)
     def _open(self) -> None:
         """Open the message under the cursor."""
-        if (seq := self._under_cursor()) is not None:
+        if (seq := self._seq_under_cursor()) is not None:
             self.app.push_screen(MessageScreen(self.stream, seq))
 
     def action_browse(self) -> None:
-        """Open the message list of the stream at this message."""
-        if (seq := self._under_cursor()) is not None:
+        """Open the message list of the stream at the message under the cursor."""
+        if (seq := self._seq_under_cursor()) is not None:
             target = Target(self.stream, self.consumer)
             self.app.post_message(Manage(f"messages {seq}", (target,)))
 
     def action_row_actions(self) -> None:
-        """Show the actions for the marked messages, or for the one under the cursor."""
+        """Show the actions for the marked messages, else for the message under the cursor."""
         title = f"Actions for messages dropped by {self.consumer}"
         choose_action(self, title, [(SEND_AGAIN, self.action_send_again)])
 
     def action_send_again(self) -> None:
-        """Send the marked messages, the one under the cursor, or all of them again."""
-        result = self.looking.found
+        """Send messages again: the marked ones, else the one under the cursor, or all."""
+        result = self.looking.result
         if result is None or not result.sequences:
             self.notify("there is nothing to send again", severity="warning", timeout=2)
             return
         marked_seqs = sorted(int(key[0]) for key in self.table.marks if isinstance(key, tuple))
-        cursor_seq = None if marked_seqs else self._under_cursor()
+        cursor_seq = None if marked_seqs else self._seq_under_cursor()
         chosen_seqs = tuple(marked_seqs) or ((cursor_seq,) if cursor_seq is not None else ())
         label = (
             counted(len(marked_seqs), "marked message") if marked_seqs else f"message {cursor_seq}"

@@ -1,4 +1,4 @@
-"""A stored message: headers and payload."""
+"""The message screen: headers and payload of a stored or received message."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from natstui.errors import UsageError
 from natstui.files import complete_file, file_name
 from natstui.model.records.messages import ReadMessage, StoredMessage
 from natstui.model.records.record import Command
-from natstui.paths import user_path
-from natstui.tui.frame.action_keys import PUBLISH_THIS, Target, allowed
+from natstui.paths import expand_user_path
+from natstui.tui.frame.action_keys import PUBLISH_OPEN_MESSAGE_AGAIN, Target, is_allowed
 from natstui.tui.frame.action_runner import choose_action
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.prompt import Prompt
-from natstui.tui.kit.raw.payload import LOOKS
+from natstui.tui.kit.raw.payload import PAYLOAD_FORMATS
 from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.text import safe
 from natstui.tui.messages.text import message_text, payload_of
@@ -42,13 +42,13 @@ class Source(Protocol):
         """Return the command that reads a message."""
 
     def message_of(self, body_json: str) -> tuple[StoredMessage, str]:
-        """Return the message in a reply, and its reply subject, if any."""
+        """Return the message in a reply to the command, and its reply subject; empty without."""
 
-    def called(self, number: int) -> str:
-        """Return the start of the caption."""
+    def caption_start(self, number: int) -> str:
+        """Return the start of a message's caption."""
 
 
-class Stored:
+class StreamSource:
     """A stream as a source of messages."""
 
     def __init__(self, stream: str) -> None:
@@ -62,19 +62,19 @@ class Stored:
         """Return the message in a reply; stored messages have no reply subject."""
         return _decoder.decode(body_json), ""
 
-    def called(self, _number: int) -> str:
-        """Return the stream: the message contains its sequence."""
+    def caption_start(self, _number: int) -> str:
+        """Return the stream; the rest of the caption has the sequence."""
         return self.stream
 
 
 class MessageScreen(LiveScreen):
-    """Headers and payload of a message: JSON, text or bytes; search, save and copy."""
+    """The screen of a message: headers, and the payload as JSON, text or bytes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "look", "As JSON/text/hex", id="message.look"),
         Binding("slash", "search", "Search", key_display="/", id="message.search"),
         Binding("ctrl+s", "save", "Save", id="message.save"),
-        PUBLISH_THIS.menu(),
+        PUBLISH_OPEN_MESSAGE_AGAIN.menu_binding(),
         Binding("right_square_bracket", "step(1)", "Next", key_display="]", id="message.next"),
         Binding("left_square_bracket", "step(-1)", "Before", key_display="[", id="message.before"),
     ]
@@ -83,14 +83,14 @@ class MessageScreen(LiveScreen):
     raw = getters.query_one(RawView)
 
     def __init__(self, stream: str, seq: int, source: Source | None = None) -> None:
-        """Open a message of the stream, or of another source if given."""
+        """Create for message `seq` of the stream, or number `seq` of another source."""
         super().__init__()
         self.stream, self.seq = stream, seq
-        self._source = source or Stored(stream)
+        self._source = source or StreamSource(stream)
         self.message: StoredMessage | None = None
         self._reply = ""
-        self._looks = itertools.cycle(LOOKS)
-        self._look = next(self._looks)
+        self._formats = itertools.cycle(PAYLOAD_FORMATS)
+        self._format = next(self._formats)
 
     def asset(self) -> Target | None:
         """Return the message's stream, if any."""
@@ -107,7 +107,7 @@ class MessageScreen(LiveScreen):
         self._read()
 
     def _read(self) -> None:
-        # The message before is none of this sequence: it is not saved under it.
+        # Until the reply, the previous message must not be saved under the new sequence.
         self.message = None
         run_task(self, self._read_message, replaces="read")
 
@@ -122,23 +122,23 @@ class MessageScreen(LiveScreen):
 
     def _draw(self) -> None:
         if self.message is not None:
-            text, look, caption = message_text(self.message, self._look, self._reply)
-            self.raw.show(text, "json" if look == "json" else "text")
-            self.caption.update(safe(f"{self._source.called(self.seq)}  ·  {caption}"))
+            text, format_name, caption = message_text(self.message, self._format, self._reply)
+            self.raw.show(text, "json" if format_name == "json" else "text")
+            self.caption.update(safe(f"{self._source.caption_start(self.seq)}  ·  {caption}"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered: no publishing in read-only mode, no reading without
-        a stream.
+        """Return whether an action is enabled; publishing again is None in read-only mode, and
+        False without a stream.
         """
         if action == "row_actions" and not self.stream:
             return False
-        if action == "row_actions" and not allowed(self.state, PUBLISH_THIS.name):
+        if action == "row_actions" and not is_allowed(self.state, PUBLISH_OPEN_MESSAGE_AGAIN.name):
             return None
         return super().check_action(action, parameters)
 
     def action_look(self) -> None:
         """Switch the payload between JSON, text and bytes."""
-        self._look = next(self._looks)
+        self._format = next(self._formats)
         self._draw()
 
     def action_step(self, step: int) -> None:
@@ -165,7 +165,7 @@ class MessageScreen(LiveScreen):
         run_task(self, self._save, self.message, name)
 
     async def _save(self, message: StoredMessage, name: str) -> None:
-        """Prompt for the name of the file, again with the reason when it cannot be written."""
+        """Prompt for the name of the file, again with the reason if it cannot be written."""
         self.engine.check_host_change()
         reason = ""
         while True:
@@ -175,7 +175,7 @@ class MessageScreen(LiveScreen):
                 return
             name = typed_path
             try:
-                with complete_file(user_path(typed_path), replaces=False) as file:
+                with complete_file(expand_user_path(typed_path), replaces=False) as file:
                     file.write(payload_of(message))
             except OSError as error:
                 reason = f"{typed_path}: {error.strerror}"
@@ -186,8 +186,8 @@ class MessageScreen(LiveScreen):
                 self.notify(f"saved {size} as {typed_path}", markup=False)
                 return
 
-    @on(RawView.CopyAsked)
-    def _copy(self, message: RawView.CopyAsked) -> None:
+    @on(RawView.CopyRequested)
+    def _copy(self, message: RawView.CopyRequested) -> None:
         self.app.copy_to_clipboard(message.text)
         self.notify("copied", timeout=2)
 
@@ -195,7 +195,7 @@ class MessageScreen(LiveScreen):
         """Show the actions for the message."""
         choose_action(
             self, f"What to do with message {self.seq} of {self.stream}",
-            [(PUBLISH_THIS, self.action_again)],
+            [(PUBLISH_OPEN_MESSAGE_AGAIN, self.action_again)],
         )  # fmt: skip
 
     def action_again(self) -> None:

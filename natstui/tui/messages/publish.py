@@ -21,7 +21,7 @@ from natstui.model.assets.fields import Field
 from natstui.model.assets.text import parse_field
 from natstui.model.records.messages import PublishMessage, ReadMessage, RequestReply, StoredMessage
 from natstui.tui.frame.action_keys import Target
-from natstui.tui.frame.confirmation import SENDING_TEXT, OpeningPlace, request_confirmed
+from natstui.tui.frame.confirmation import SENDING_TEXT, FormServer, request_confirmed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
@@ -51,7 +51,7 @@ PAYLOAD = "payload"
 
 
 class PayloadRow(Horizontal):
-    """The payload field, which has several lines."""
+    """The row of the payload field, which has several lines."""
 
     DEFAULT_CSS = """
     PayloadRow { height: 6; }
@@ -60,20 +60,22 @@ class PayloadRow(Horizontal):
     """
 
     def compose(self) -> ComposeResult:
-        """Label and text."""
+        """Yield the label and the text area."""
         yield Label("Payload", markup=False)
         yield TextArea(show_line_numbers=False, tab_behavior="focus", compact=True)
 
     def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
-        """Post which field has the focus."""
+        """Post that the payload has the focus."""
         self.post_message(FieldRow.Focused(PAYLOAD))
 
 
 _FIELD = {field.path: field for field in PUBLISH_FIELDS}
 
 
-def command_of(texts: Mapping[str, str], payload_base64: str) -> PublishMessage | RequestReply:
-    """Return the command; raises UsageError with a sentence."""
+def build_command(texts: Mapping[str, str], payload_base64: str) -> PublishMessage | RequestReply:
+    """Return the command that publishes or requests; raises UsageError for a text that is not
+    valid.
+    """
     try:
         values = {path: parse_field(_FIELD[path], text) for path, text in texts.items() if text}
     except ValueError as error:
@@ -92,12 +94,12 @@ def command_of(texts: Mapping[str, str], payload_base64: str) -> PublishMessage 
         headers,
         texts.get("message_id") or None,
         texts.get("ttl") or None,
-        _whole(values.get("last_seq")),
-        _whole(values.get("subject_seq")),
+        _int_or_none(values.get("last_seq")),
+        _int_or_none(values.get("subject_seq")),
     )
 
 
-def _whole(value: object) -> int | None:
+def _int_or_none(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
@@ -122,30 +124,30 @@ class PublishScreen(LiveScreen):
     """
 
     caption = getters.query_one("#caption", Static)
-    answer = getters.query_one("#answer", Static)
+    reply_text = getters.query_one("#answer", Static)
 
     def __init__(self, stream: str, subject: str, seq: int | None) -> None:
         super().__init__()
         self.stream, self.seq = stream, seq
         self.texts = {"subject": subject}
-        self._unread = "" if seq is None else f"message {seq} was not read yet"
-        """Why the message to publish again is not known: nothing is sent then."""
-        self._original: bytes | None = None
+        self._unread_reason = "" if seq is None else f"message {seq} was not read yet"
+        """Reason why the message to publish again was not read; nothing is sent until then."""
+        self._original_payload: bytes | None = None
         self._original_headers: tuple[tuple[str, str], ...] | None = None
-        """Headers of the message to publish again, until their text is changed."""
-        self._typed: set[str] = set()
-        """Fields with typed text that was not sent."""
-        self._opening = OpeningPlace(self)
-        self._sending: set[str] = set()
+        """Headers of the message to publish again; None once their text was changed."""
+        self._unsent_paths: set[str] = set()
+        """Paths of fields with typed text that was not sent."""
+        self._form_server = FormServer(self)
+        self._sending_paths: set[str] = set()
         self._sending_task: Worker[None] | None = None
-        """Sends the message: the key does nothing until it has ended."""
+        """The task that sends the message; the key does nothing until the task has ended."""
 
     def asset(self) -> Target | None:
         """Return the stream that the form was opened on."""
         return Target(self.stream)
 
     def body(self) -> Iterable[Widget]:
-        """Yield the fields, and the reply below them."""
+        """Yield the fields, the reply below them, and the help of the focused field."""
         rows = [
             PayloadRow()
             if field.path == PAYLOAD
@@ -158,24 +160,24 @@ class PublishScreen(LiveScreen):
         yield Static(id="hint", markup=False)
 
     def on_mount(self) -> None:
-        """Request the message to publish again, if there is one."""
+        """Focus the first field, and request the message to publish again, if any."""
         self.caption.update(safe(f"Publish  ·  {key_of(self, 'publish.send')} sends it"))
         self.set_focus(self.query(FieldRow).first().editor)
-        run_task(self, self._opening.read)
+        run_task(self, self._form_server.read)
         if self.seq is not None:
             run_task(self, self._read, self.seq)
 
     async def _read(self, seq: int) -> None:
         reply = await self.engine.request(ReadMessage(0, self.stream, seq))
         if reply.body_json is None:
-            self._unread = f"message {seq} cannot be read: {reply.text}"
-            self.answer.update(safe(self._unread, "error"))
+            self._unread_reason = f"message {seq} cannot be read: {reply.text}"
+            self.reply_text.update(safe(self._unread_reason, "error"))
         else:
-            self._unread = ""
-            self._take_over(_decoder.decode(reply.body_json))
+            self._unread_reason = ""
+            self._fill_fields(_decoder.decode(reply.body_json))
 
     def action_move(self, step: int) -> None:
-        """Focus another field; within a payload, move to another line."""
+        """Focus another field; within the payload, move to another line."""
         editor = self.focused
         if isinstance(editor, TextArea):
             edge = editor.document.line_count - 1 if step > 0 else 0
@@ -185,38 +187,46 @@ class PublishScreen(LiveScreen):
         (self.focus_next if step > 0 else self.focus_previous)()
 
     @on(TextArea.Changed)
-    def _payload_edited(self, event: TextArea.Changed) -> None:
+    def _post_payload(self, event: TextArea.Changed) -> None:
         if event.text_area.text != self.texts.get(PAYLOAD, ""):
             self.post_message(FieldRow.Edited(PAYLOAD, event.text_area.text))
 
     @on(FieldRow.Edited)
-    def _edited(self, message: FieldRow.Edited) -> None:
+    def _store_text(self, message: FieldRow.Edited) -> None:
         self.texts[message.path] = message.text
-        self._typed.add(message.path)
-        self._sending.discard(message.path)
+        self._unsent_paths.add(message.path)
+        self._sending_paths.discard(message.path)
         if message.path == PAYLOAD:
-            self._original = None
+            self._original_payload = None
         if message.path == "headers":
             self._original_headers = None
 
     @on(FieldRow.Focused)
-    def _explain(self, message: FieldRow.Focused) -> None:
+    def _show_help(self, message: FieldRow.Focused) -> None:
         help_text = next(field.help for field in PUBLISH_FIELDS if field.path == message.path)
         self.query_one("#hint", Static).update(safe(help_text))
 
-    def _take_over(self, message: StoredMessage) -> None:
-        """Fill the fields without typed text; an unchanged payload is sent byte by byte."""
+    def _fill_fields(self, message: StoredMessage) -> None:
+        """Fill the fields without typed text from a message; its payload is sent unchanged unless
+        its text is edited.
+        """
         payload = payload_of(message)
         pairs = tuple(pair for pair in message.headers if not pair[0].startswith("Nats-"))
         headers_text = ", ".join(f"{name}={text}" for name, text in pairs)
         payload_text = payload.decode(errors="replace")
-        found = {"subject": message.subject, "headers": headers_text, "payload": payload_text}
-        texts = {path: text for path, text in found.items() if path not in self._typed}
+        original_texts = {
+            "subject": message.subject,
+            "headers": headers_text,
+            "payload": payload_text,
+        }
+        texts = {
+            path: text for path, text in original_texts.items() if path not in self._unsent_paths
+        }
         if PAYLOAD in texts:
             area = self.query_one(TextArea)
             with area.prevent(TextArea.Changed):
                 area.text = payload_text
-            # It has one kind of line ends: what it shows is not an edit.
+            # The text area changes line ends: its text is not an edit.
             texts[PAYLOAD] = area.text
         for row in self.query(FieldRow):
             if row.field.path in texts:
@@ -224,13 +234,13 @@ class PublishScreen(LiveScreen):
                     row.set_text(texts[row.field.path])
         self.texts |= texts
         if PAYLOAD in texts:
-            self._original = payload
+            self._original_payload = payload
         if "headers" in texts:
             self._original_headers = pairs
 
     def unsent(self) -> str:
-        """Return a summary of typed text that was not sent."""
-        return "the message" if self._typed else ""
+        """Return a summary of typed text that was not sent; empty without."""
+        return "the message" if self._unsent_paths else ""
 
     def action_send(self) -> None:
         """Send the message, after a prompt for the subject if the engine requires it."""
@@ -238,30 +248,30 @@ class PublishScreen(LiveScreen):
             self._sending_task = run_task(self, self._send)
 
     async def _send(self) -> None:
-        if self._unread:
-            self.answer.update(safe(f"nothing was sent: {self._unread}", "error"))
+        if self._unread_reason:
+            self.reply_text.update(safe(f"nothing was sent: {self._unread_reason}", "error"))
             return
-        payload = self._original
+        payload = self._original_payload
         if payload is None:
             payload = self.texts.get(PAYLOAD, "").encode()
         try:
-            command = command_of(self.texts, base64.b64encode(payload).decode())
+            command = build_command(self.texts, base64.b64encode(payload).decode())
         except UsageError as error:
-            self.answer.update(safe(str(error), "error"))
+            self.reply_text.update(safe(str(error), "error"))
             return
         if self._original_headers is not None:
-            # The text has room for one value of each name.
+            # The text can have only one value per header name.
             command = replace(command, headers=self._original_headers)
-        command = replace(command, decided_on=self._opening.decision(command.subject))
-        self._sending = set(self._typed)
-        self.answer.update(safe(SENDING_TEXT))
+        command = replace(command, decided_on=self._form_server.confirmation_for(command.subject))
+        self._sending_paths = set(self._unsent_paths)
+        self.reply_text.update(safe(SENDING_TEXT))
         reply = await request_confirmed(self, command)
         if reply is None:
-            self.answer.update(safe("not confirmed: nothing is sent", "warn"))
+            self.reply_text.update(safe("not confirmed: nothing is sent", "warn"))
             return
         if reply.status == "done":
-            self._typed -= self._sending
-        self.answer.update(safe(reply.text, "ok" if reply.status == "done" else "error"))
+            self._unsent_paths -= self._sending_paths
+        self.reply_text.update(safe(reply.text, "ok" if reply.status == "done" else "error"))
         if isinstance(command, RequestReply) and reply.status == "done" and reply.body_json:
             text, _, _ = message_text(_decoder.decode(reply.body_json), "auto")
-            self.answer.update(safe_lines(text))
+            self.reply_text.update(safe_lines(text))

@@ -26,9 +26,9 @@ from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.confirmation import (
     confirmation_in,
     needs_confirmation,
-    type_confirmation,
+    prompt_confirmation,
 )
-from natstui.tui.frame.live import LiveScreen, Question, ask, watch_rows
+from natstui.tui.frame.live import CommandPrompt, LiveScreen, prompt_command, watch_rows
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.text import safe
@@ -37,7 +37,7 @@ from natstui.units import parse_duration_ns
 
 
 def counters_text(state: State, stream: str, consumer: str) -> str:
-    """Return the consumer's counters in the last poll."""
+    """Return a line with the consumer's counters of the newest poll."""
     view = ConsumerView(state, 0, stream)
     for row in reversed(view.rows()):
         columns = view.columns
@@ -52,8 +52,8 @@ def counters_text(state: State, stream: str, consumer: str) -> str:
     return "the consumer's counters are not known yet"
 
 
-def parsed_delay_s(text: str) -> float:
-    """Return the seconds of `5s` or `1m30s`; raises ValueError with a sentence."""
+def parse_delay_s(text: str) -> float:
+    """Return the seconds of a text such as `1m30s`; raises ValueError for other texts."""
     return parse_duration_ns(text) / 1e9
 
 
@@ -61,7 +61,7 @@ _decoder = decoder_of(PulledMessage)
 
 
 class PullScreen(LiveScreen):
-    """A message with the keys to ack or nak it, and the consumer's live counters."""
+    """The pull screen: a message with the keys to ack or nak it, and the consumer's counters."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "next", "Next message", key_display="enter", id="pull.next"),
@@ -84,11 +84,11 @@ class PullScreen(LiveScreen):
     def __init__(self, stream: str, consumer: str) -> None:
         super().__init__()
         self.stream, self.consumer = stream, consumer
-        self.pulled: PulledMessage | None = None
-        self._confirmed: PullNext | None = None
-        """The last pull that was confirmed by its name, with what was shown then."""
+        self.pulled_message: PulledMessage | None = None
+        self._confirmed_pull: PullNext | None = None
+        """The last pull that the user confirmed, with the values that the prompt showed."""
         self._pulling_task: Worker[None] | None = None
-        """Pulls a message: the key does nothing until it has ended."""
+        """The task that pulls a message; the key does nothing until the task has ended."""
 
     def asset(self) -> Target | None:
         """Return the consumer."""
@@ -101,27 +101,27 @@ class PullScreen(LiveScreen):
         yield RawView()
 
     def on_mount(self) -> None:
-        """Request that the consumer is polled first."""
+        """Request that the consumer is polled first, and show how to pull."""
         watch_rows(self, (self.stream,), ((self.stream, self.consumer),))
-        self._say("enter pulls the next message")
+        self._show_caption("enter pulls the next message")
         self.raw.focus()
 
-    def _say(self, text: str, look: str = "") -> None:
-        self.caption.update(safe(f"{self.stream}  ›  {self.consumer}  ·  {text}", look))
+    def _show_caption(self, text: str, style_name: str = "") -> None:
+        self.caption.update(safe(f"{self.stream}  ›  {self.consumer}  ·  {text}", style_name))
 
     def refresh_state(self) -> None:
-        """Show the counters."""
+        """Show the consumer's counters."""
         self.counters.update(safe(counters_text(self.state, self.stream, self.consumer)))
 
     def _draw(self, result: PulledMessage) -> None:
-        text, look, caption = message_text(result.message, "auto")
-        self.raw.show(text, "json" if look == "json" else "text")
+        text, format_name, caption = message_text(result.message, "auto")
+        self.raw.show(text, "json" if format_name == "json" else "text")
         times = (
             "first delivery"
             if result.deliveries_count == 1
             else (f"delivery {result.deliveries_count}")
         )
-        self._say(f"{caption}  ·  {times}  ·  not answered yet")
+        self._show_caption(f"{caption}  ·  {times}  ·  not answered yet")
 
     def action_next(self) -> None:
         """Pull the next message."""
@@ -129,95 +129,100 @@ class PullScreen(LiveScreen):
             self._pulling_task = run_task(self, self._pull)
 
     async def _pull(self) -> None:
-        self._say("pulling …")
+        self._show_caption("pulling …")
         reply = await self._pull_confirmed(PullNext(0, self.stream, self.consumer))
         if reply is None:
-            self._say("not confirmed: nothing is pulled", "warn")
+            self._show_caption("not confirmed: nothing is pulled", "warn")
         elif reply.body_json is None or reply.status != "done":
-            self._say(reply.text, "warn")
+            self._show_caption(reply.text, "warn")
         else:
-            self.pulled = _decoder.decode(reply.body_json)
-            self._draw(self.pulled)
+            self.pulled_message = _decoder.decode(reply.body_json)
+            self._draw(self.pulled_message)
 
     async def _pull_confirmed(self, command: PullNext) -> Answered | None:
         """Return the reply to a pull, after a prompt for the name if the engine requires it; None
-        if it was not typed.
+        if the name was not typed.
 
-        What was confirmed once is not asked again on this screen, as long as it is the same.
+        A confirmation is not requested again on this screen while its values are the same.
         """
         engine = self.engine
         reply = await engine.change(command)
         if not needs_confirmation(command, reply):
             return reply
-        if self._confirmed is None or self._confirmed.decided_on != confirmation_in(reply):
-            confirmed = await type_confirmation(self, command, reply)
+        if self._confirmed_pull is None or self._confirmed_pull.decided_on != confirmation_in(
+            reply
+        ):
+            confirmed = await prompt_confirmation(self, command, reply)
             if not isinstance(confirmed, PullNext):
                 return None
-            self._confirmed = confirmed
-        return await engine.change(self._confirmed)
+            self._confirmed_pull = confirmed
+        return await engine.change(self._confirmed_pull)
 
     def action_answer(self, answer: Answer) -> None:
-        """Send an acknowledgement of the message."""
-        if (pulled := self._shown()) is not None:
-            run_task(self, self._send_answer, self._answer(pulled, answer))
+        """Send an ack, nak or other acknowledgement of the message."""
+        if (pulled := self._require_message()) is not None:
+            run_task(self, self._send_ack, self._ack_command(pulled, answer))
 
-    async def _send_answer(self, command: AnswerMessage) -> None:
+    async def _send_ack(self, command: AnswerMessage) -> None:
         self._show_reply(await self.engine.change(command))
 
     def _show_reply(self, reply: Answered) -> None:
-        self._say(reply.text, "ok" if reply.status == "done" else "error")
+        self._show_caption(reply.text, "ok" if reply.status == "done" else "error")
 
-    def _shown(self) -> PulledMessage | None:
-        """Return the message on the screen; without one, show how to pull one."""
-        if self.pulled is None:
-            self._say("no message was pulled yet: enter pulls one", "warn")
-        return self.pulled
+    def _require_message(self) -> PulledMessage | None:
+        """Return the pulled message; without one, show how to pull and return None."""
+        if self.pulled_message is None:
+            self._show_caption("no message was pulled yet: enter pulls one", "warn")
+        return self.pulled_message
 
-    def _answer(
+    def _ack_command(
         self,
         pulled: PulledMessage,
         answer: Answer,
         delay_s: float | None = None,
         reason: str | None = None,
     ) -> AnswerMessage:
-        """Return the command that acks, naks or terminates a message."""
-        confirmed = None if self._confirmed is None else self._confirmed.confirmed
+        """Return the command that sends an acknowledgement of a message."""
+        confirmed = None if self._confirmed_pull is None else self._confirmed_pull.confirmed
         return AnswerMessage(
             0, self.consumer, pulled.reply, answer, delay_s, reason, confirmed,
             pulled.consumer_created_at_us,
         )  # fmt: skip
 
     def action_delay(self) -> None:
-        """Nak the message with a delay."""
-        if (pulled := self._shown()) is None:
+        """Prompt for a delay, and nak the message with it."""
+        if (pulled := self._require_message()) is None:
             return
 
         # Another message may be pulled while the time is typed.
-        def later(text: str) -> AnswerMessage:
-            return self._answer(pulled, "nak", parsed_delay_s(text))
+        def to_command(text: str) -> AnswerMessage:
+            return self._ack_command(pulled, "nak", parse_delay_s(text))
 
         title = "Deliver again after what time? As 5s or 1m30s"
-        prompt = Question(
-            title, later, refusal=_delay_refusal, meaning=duration_meaning,
+        prompt = CommandPrompt(
+            title, to_command, refusal=_delay_refusal, meaning=duration_meaning,
             show=self._show_reply,
         )  # fmt: skip
-        ask(self, prompt)
+        prompt_command(self, prompt)
 
     def action_term(self) -> None:
-        """Terminate the message, with a reason."""
-        if (pulled := self._shown()) is None:
+        """Prompt for a reason, and terminate the message."""
+        if (pulled := self._require_message()) is None:
             return
 
-        def end(reason: str) -> AnswerMessage:
-            return self._answer(pulled, "term", reason=reason or None)
+        def to_command(reason: str) -> AnswerMessage:
+            return self._ack_command(pulled, "term", reason=reason or None)
 
-        ask(self, Question("Reason to terminate the message?", end, show=self._show_reply))
+        prompt_command(
+            self,
+            CommandPrompt("Reason to terminate the message?", to_command, show=self._show_reply),
+        )
 
 
 def _delay_refusal(text: str) -> str:
-    """Return why a text is not a valid delay; empty if it is."""
+    """Return the reason why a text is no valid delay; empty for a valid one."""
     try:
-        parsed_delay_s(text)
+        parse_delay_s(text)
     except ValueError as error:
         return str(error)
     return ""

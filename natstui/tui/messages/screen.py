@@ -34,7 +34,7 @@ from natstui.tui.frame.action_keys import (
     PUBLISH_AGAIN,
     PULL_NEXT,
     Target,
-    allowed,
+    is_allowed,
 )
 from natstui.tui.frame.action_runner import (
     choose_action,
@@ -42,7 +42,7 @@ from natstui.tui.frame.action_runner import (
     finding_of_messages,
     open_pull,
 )
-from natstui.tui.frame.live import LiveScreen, Question, ask, watch_rows
+from natstui.tui.frame.live import CommandPrompt, LiveScreen, prompt_command, watch_rows
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.keys import key_of
@@ -65,19 +65,15 @@ from natstui.units import duration_text
 
 _page = decoder_of(MessagePage)
 
-RENEWED_AFTER_S = 3.0
-"""Minimum time between two reads of a page, which happen only when its stream's counters
-changed.
-"""
-_REST_PER_READ = 9
-"""Minimum pause after a read, in durations of the read: a slow link is idle for nine tenths of the
-time.
-"""
+REFRESH_AFTER_S = 3.0
+"""Minimum time between two reads of a page; it is read again only if the stream has changed."""
+_PAUSE_PER_READ = 9
+"""Minimum pause after a read, as a multiple of its duration: a slow link is idle for 90 %."""
 _COUNTERS = ("created_at_us", "stored_msgs", "stored_bytes", "first_seq", "last_seq")
 
 
 class MessagePages(Vertical):
-    """Requests and lists a page, again when its stream has changed."""
+    """Lists a page of messages, and reads it again when the stream has changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket,pageup", "older", "Older", key_display="[", id="msg.older"),
@@ -115,25 +111,25 @@ class MessagePages(Vertical):
         self._consumer = consumer
         self._first_seq = first_seq
         self._live = live
-        """Has the newest state, and knows whether the stream is still the same."""
-        self.asked = self._listed = BrowseMessages(0, stream)
-        """What was asked for, and what of it is listed."""
+        """The screen of the list, with the newest state and the note about the stream."""
+        self.command = self._listed_command = BrowseMessages(0, stream)
+        """The commands of the requested and of the listed page."""
         self.page: MessagePage | None = None
-        self._reading: Worker[None] | None = None
-        self._waiting = self._renewing = self._failed = False
-        self._asked_s = self._answered_s = self._checked_s = monotonic()
-        self._place_asked: tuple[object, ...] | None = None
+        self._reading_task: Worker[None] | None = None
+        self._is_waiting = self._is_refresh = self._has_failed = False
+        self._requested_at_s = self._replied_at_s = self._checked_at_s = monotonic()
+        self._requested_counters: tuple[object, ...] | None = None
         """The stream's counters when the page was requested."""
         self._sampled_us = 0
-        # Before the widgets: a message is highlighted while the screen closes, too.
+        # Before the widgets: a message may be highlighted while the screen closes.
         self.preview = RawView()
         self.preview.can_focus = False
-        self._previewed: StoredMessage | None = None
-        self._found = (0, "")
-        """The first message of a finding, and how the page says it."""
+        self._previewed_message: StoredMessage | None = None
+        self._finding_caption = (0, "")
+        """First sequence of the finding that the page was opened for, and its text."""
 
     def compose(self) -> Iterable[Widget]:
-        """Yield caption and list, and the message under the cursor beside it if there is space."""
+        """Yield caption and list, and the preview of the message under the cursor."""
         yield Static(id="caption", markup=False)
         with Horizontal():
             with Vertical():
@@ -142,41 +138,43 @@ class MessagePages(Vertical):
             yield self.preview
 
     def on_mount(self) -> None:
-        """Request the first page, and check every second whether the stream has changed."""
+        """Request the first page, and check the stream for changes every second."""
         if self._first_seq is None:
             self.read()
         else:
             self.read(from_seq=self._first_seq, newer=True)
-        self.set_interval(1.0, self.keep_up)
+        self.set_interval(1.0, self.refresh_page)
 
     def read(self, **changes: object) -> None:
         """Request another page with the same filter."""
-        self._request(self.reading(**changes))
+        self._request(self.start_request(**changes))
 
-    def reading(self, **changes: object) -> BrowseMessages:
-        """Return the command that reads another page, whose reply `show` gets."""
-        first_page = BrowseMessages(0, self.stream, filter_subject=self.asked.filter_subject)
-        self.asked = replace(first_page, **changes)  # type: ignore[arg-type]
+    def start_request(self, **changes: object) -> BrowseMessages:
+        """Prepare to read another page with the same filter, and return the command; its reply is
+        for `show`.
+        """
+        first_page = BrowseMessages(0, self.stream, filter_subject=self.command.filter_subject)
+        self.command = replace(first_page, **changes)  # type: ignore[arg-type]
         self.caption.update(safe(f"{self.stream}  ·  reading …", "dim"))
-        self._live.note.reopen()
-        self._await_reply()
-        return self.asked
+        self._live.note.accept_replacement()
+        self._prepare_reply()
+        return self.command
 
-    def _await_reply(self, *, renewing: bool = False) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-        self._waiting, self._renewing = True, renewing
-        self._asked_s = monotonic()
-        self._place_asked = self._place()
+    def _prepare_reply(self, *, is_refresh: bool = False) -> None:
+        if self._reading_task is not None:
+            self._reading_task.cancel()
+        self._is_waiting, self._is_refresh = True, is_refresh
+        self._requested_at_s = monotonic()
+        self._requested_counters = self._read_counters()
 
     def _request(self, command: BrowseMessages) -> None:
-        self._reading = run_task(self._live, self._read_page, command)
+        self._reading_task = run_task(self._live, self._read_page, command)
 
     async def _read_page(self, command: BrowseMessages) -> None:
         self.show(await self._live.engine.request(command))
 
-    def _place(self) -> tuple[object, ...] | None:
-        """Return the stream's counters: while they are unchanged, so are its messages."""
+    def _read_counters(self) -> tuple[object, ...] | None:
+        """Return the stream's counters; if they are unchanged, its messages are unchanged."""
         rows = self._live.state.streams.roster.rows_of_stream.get(self.stream)
         if not rows:
             return None
@@ -185,48 +183,52 @@ class MessagePages(Vertical):
 
     def show(self, reply: Answered) -> None:
         """Show the requested page, or the error."""
-        if not self._waiting:
+        if not self._is_waiting:
             return
-        self._waiting = False
-        self._answered_s = monotonic()
-        self._failed = reply.body_json is None
+        self._is_waiting = False
+        self._replied_at_s = monotonic()
+        self._has_failed = reply.body_json is None
         if reply.body_json is None:
-            self._keep_page(reply.text)
+            self._show_error(reply.text)
         else:
-            self._take(_page.decode(reply.body_json))
+            self._show_page(_page.decode(reply.body_json))
 
-    def _keep_page(self, reason: str) -> None:
-        """Show why a page could not be read; the current one stays, and is read again."""
+    def _show_error(self, reason: str) -> None:
+        """Show the reason why a page could not be read; the listed page is read again."""
         self.caption.update(safe(reason, "error"))
-        self._place_asked = None
+        self._requested_counters = None
         if self.page is not None:
-            self.asked = self._listed
+            self.command = self._listed_command
 
-    def _take(self, page: MessagePage) -> None:
-        """Show a page; after a repeated read the cursor stays on its message."""
-        self._checked_s = self._asked_s
-        if not self._renewing:
+    def _show_page(self, page: MessagePage) -> None:
+        """Show a page; after a refresh the cursor stays on its message."""
+        self._checked_at_s = self._requested_at_s
+        if not self._is_refresh:
             self._draw(page)
         elif self.page is not None and page.created_at_us == self.page.created_at_us:
-            self._renew(page)
+            self._refresh_list(page)
 
     def _draw(self, page: MessagePage) -> None:
-        self._listed = self.asked
-        self._list(page)
+        self._listed_command = self.command
+        self._fill_list(page)
         if page.messages:
-            forwards = self.asked.newer or page.sought_seq is not None
+            forwards = self.command.newer or page.sought_seq is not None
             self.list.highlighted = len(page.messages) - 1 if forwards else 0
-        self._tell()
+        self._show_caption()
 
-    def _renew(self, page: MessagePage) -> None:
+    def _refresh_list(self, page: MessagePage) -> None:
         if self.page is not None and page.messages != self.page.messages:
             before, position = self.message, self.list.highlighted or 0
-            self._list(page)
-            positions = (i for i, message in enumerate(self.shown) if before and message == before)
-            if self.shown:
-                self.list.highlighted = next(positions, min(position, len(self.shown) - 1))
+            self._fill_list(page)
+            positions = (
+                i for i, message in enumerate(self.listed_messages) if before and message == before
+            )
+            if self.listed_messages:
+                self.list.highlighted = next(
+                    positions, min(position, len(self.listed_messages) - 1)
+                )
         self.page = page
-        self._tell()
+        self._show_caption()
 
     @property
     def is_empty(self) -> bool:
@@ -234,29 +236,31 @@ class MessagePages(Vertical):
         return self.page is not None and not has_messages(self.page)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether page keys are offered: in a stream with messages."""
+        """Return whether an action is enabled: page keys only in a stream with messages."""
         if action in ("older", "newer", "newest", "oldest") and self.is_empty:
             return False
         return super().check_action(action, parameters)
 
-    def _list(self, page: MessagePage) -> None:
+    def _fill_list(self, page: MessagePage) -> None:
         was_empty, self.page = self.is_empty, page
         if was_empty is not self.is_empty or len(page.messages) != self.list.option_count:
             self._live.refresh_bindings()
         self.list.clear_options()
-        self.list.add_options([Option(message_line(message)) for message in self.shown])
+        self.list.add_options([Option(message_line(message)) for message in self.listed_messages])
 
-    def _tell(self) -> None:
+    def _show_caption(self) -> None:
         if self.page is not None:
-            age_s = int(monotonic() - self._checked_s)
+            age_s = int(monotonic() - self._checked_at_s)
             age = f"{duration_text(age_s)} ago" if age_s else "now"
-            page_name = self._found_text() or browse_text(self.asked)
+            page_name = self._finding_text() or browse_text(self.command)
             text = page_text(self.page, page_name, key_of(self._live, PUBLISH.id))
             self.caption.update(safe(f"{text}  ·  {age}"))
 
-    def _found_text(self) -> str:
-        """Return the consumer's finding with which the page begins; empty for another page."""
-        command, consumer = self.asked, self._consumer
+    def _finding_text(self) -> str:
+        """Return the caption of the consumer's finding that the page was opened for; empty for
+        another page.
+        """
+        command, consumer = self.command, self._consumer
         if consumer is None or not command.newer or command.from_seq is None:
             return ""
         target = Target(self.stream, consumer)
@@ -264,61 +268,70 @@ class MessagePages(Vertical):
         if finding is not None:
             label = f"{finding.kind.code} {finding.kind.word}"
             text = clean_line(f"from message {command.from_seq}: {label} of {consumer}")
-            self._found = (command.from_seq, text)
-        # It is why the page was opened, also when it is over or names another message by now.
-        return self._found[1] if self._found[0] == command.from_seq else ""
+            self._finding_caption = (command.from_seq, text)
+        # The page was opened for the finding, also if it has ended or changed since then.
+        return self._finding_caption[1] if self._finding_caption[0] == command.from_seq else ""
 
-    def keep_up(self) -> None:
-        """Show the age of the page, and request it again when the stream has changed."""
-        now_s, counters = monotonic(), self._place()
+    def refresh_page(self) -> None:
+        """Show the age of the page, and request the page again if the stream has changed."""
+        now_s, counters = monotonic(), self._read_counters()
         if (
-            self._waiting
+            self._is_waiting
             or self.page is None
-            or self._live.note.became
+            or self._live.note.replacement_note
             or self.app.screen is not self._live
         ):
             return
-        if counters == self._place_asked:
-            self._see_it_stands()
-        rest_s = max(RENEWED_AFTER_S, _REST_PER_READ * (self._answered_s - self._asked_s))
-        if counters not in (None, self._place_asked) and now_s - self._answered_s >= rest_s:
-            sought = self.page.sought_seq
-            stays = replace(self.asked, from_seq=sought, newer=True, jump=None, from_time=None)
-            self._await_reply(renewing=True)
-            self._request(self.asked if sought is None else stays)
-        if not self._failed:
-            self._tell()
+        if counters == self._requested_counters:
+            self._count_unchanged_poll()
+        rest_s = max(
+            REFRESH_AFTER_S, _PAUSE_PER_READ * (self._replied_at_s - self._requested_at_s)
+        )
+        if (
+            counters not in (None, self._requested_counters)
+            and now_s - self._replied_at_s >= rest_s
+        ):
+            sought_seq = self.page.sought_seq
+            same_page = replace(
+                self.command, from_seq=sought_seq, newer=True, jump=None, from_time=None
+            )
+            self._prepare_reply(is_refresh=True)
+            self._request(self.command if sought_seq is None else same_page)
+        if not self._has_failed:
+            self._show_caption()
 
-    def _see_it_stands(self) -> None:
-        """Count a poll with unchanged counters as a check of the page."""
+    def _count_unchanged_poll(self) -> None:
+        """Set the page's age to 0 after a newer poll with unchanged counters."""
         rows = self._live.state.streams.roster.rows_of_stream.get(self.stream)
         sampled_us = self._live.state.streams.columns.sampled_mono_us[rows[-1]] if rows else 0
         if sampled_us > self._sampled_us:
             self._sampled_us = sampled_us
-            self._checked_s = monotonic()
+            self._checked_at_s = monotonic()
 
     @property
-    def shown(self) -> tuple[StoredMessage, ...]:
-        """Return the messages as listed: newest first."""
+    def listed_messages(self) -> tuple[StoredMessage, ...]:
+        """Return the messages of the page in the order of the list: newest first."""
         return self.page.messages[::-1] if self.page else ()
 
     @property
     def message(self) -> StoredMessage | None:
-        """Return the message under the cursor."""
+        """Return the message under the cursor; None without one."""
         position = self.list.highlighted
         return (
-            self.shown[position] if position is not None and position < len(self.shown) else None
+            self.listed_messages[position]
+            if position is not None and position < len(self.listed_messages)
+            else None
         )
 
     @on(OptionList.OptionHighlighted)
     def _preview(self) -> None:
-        """Show the message under the cursor beside the list."""
-        if self.message is None or self.message is self._previewed:
+        """Show the message under the cursor in the preview."""
+        if self.message is None or self.message is self._previewed_message:
             return
-        self._previewed = self.message
-        text, look, caption = message_text(self.message, "auto")
+        self._previewed_message = self.message
+        text, format_name, caption = message_text(self.message, "auto")
         self.preview.border_title = caption
-        self.preview.show(text, "json" if look == "json" else "text")
+        self.preview.show(text, "json" if format_name == "json" else "text")
 
     @on(OptionList.OptionSelected)
     def _open(self) -> None:
@@ -326,10 +339,10 @@ class MessagePages(Vertical):
             self.app.push_screen(MessageScreen(self.stream, self.message.stream_seq))
 
     def action_ask(self) -> None:
-        """Request the same page again, of the stream that now has the name."""
-        self._live.note.reopen()
-        self._await_reply()
-        self._request(self.asked)
+        """Request the same page again, also of a recreated stream."""
+        self._live.note.accept_replacement()
+        self._prepare_reply()
+        self._request(self.command)
 
     def action_older(self) -> None:
         """Request the previous page."""
@@ -350,7 +363,7 @@ class MessagePages(Vertical):
         self.read(newer=True)
 
 
-_SENDING = {
+_SPEC_BY_ACTION = {
     "write": PUBLISH, "row_actions": PUBLISH_AGAIN, "pull": PULL_NEXT, "delete": DELETE_MESSAGE,
 }  # fmt: skip
 
@@ -359,7 +372,7 @@ _counts = decoder_of(dict[str, int])
 
 
 class MessageJumps(Vertical):
-    """Prompts for a position, and moves the pages to it."""
+    """Prompts for a position or filter, and reads the page for it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "sequence", "Sequence", id="msg.sequence"),
@@ -385,7 +398,7 @@ class MessageJumps(Vertical):
         yield MessagePages(self.stream, self._live, self._first_seq, self.consumer)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether jump keys are offered: in a stream with messages."""
+        """Return whether an action is enabled: jump keys only in a stream with messages."""
         pages = next(iter(self.query(MessagePages)), None)
         if f"action_{action}" in vars(MessageJumps) and pages is not None and pages.is_empty:
             return False
@@ -394,33 +407,40 @@ class MessageJumps(Vertical):
     def action_sequence(self) -> None:
         """Prompt for a sequence, and jump to it."""
 
-        def go(text: str) -> BrowseMessages:
-            return self.pages.reading(from_seq=int(text), newer=True)
+        def to_command(text: str) -> BrowseMessages:
+            return self.pages.start_request(from_seq=int(text), newer=True)
 
         def refusal(text: str) -> str:
             return "" if text.strip().isdecimal() else f"{text!r} is not a sequence"
 
         title = "From which sequence?"
-        ask(self._live, Question(title, go, refusal=refusal, show=self.pages.show))
+        prompt_command(
+            self._live, CommandPrompt(title, to_command, refusal=refusal, show=self.pages.show)
+        )
 
     def action_time(self) -> None:
         """Prompt for a time, and jump to it."""
 
-        def go(text: str) -> BrowseMessages:
-            return self.pages.reading(from_time=text.strip())
+        def to_command(text: str) -> BrowseMessages:
+            return self.pages.start_request(from_time=text.strip())
 
         title = "From which time? As 2026-01-31T12:00:00Z or 10m ago"
-        ask(self._live, Question(title, go, meaning=time_meaning, show=self.pages.show))
+        prompt_command(
+            self._live,
+            CommandPrompt(title, to_command, meaning=time_meaning, show=self.pages.show),
+        )
 
     def action_subject(self) -> None:
         """Prompt for a subject or filter, and show only its messages."""
 
-        def go(text: str) -> BrowseMessages:
-            return self.pages.reading(filter_subject=text.strip() or None)
+        def to_command(text: str) -> BrowseMessages:
+            return self.pages.start_request(filter_subject=text.strip() or None)
 
-        text = self.pages.asked.filter_subject or ""
+        text = self.pages.command.filter_subject or ""
         title = "Only which subjects? Empty: all"
-        ask(self._live, Question(title, go, text=text, show=self.pages.show))
+        prompt_command(
+            self._live, CommandPrompt(title, to_command, text=text, show=self.pages.show)
+        )
 
     def action_subjects(self) -> None:
         """Count the messages by subject, and let the user pick one."""
@@ -439,11 +459,11 @@ class MessageJumps(Vertical):
             self.pages.read(filter_subject=subject)
 
     def action_last(self) -> None:
-        """Show the last message of each subject, or all again."""
-        self.pages.read(last_per_subject=not self.pages.asked.last_per_subject)
+        """Switch between the last message of each subject and all messages."""
+        self.pages.read(last_per_subject=not self.pages.command.last_per_subject)
 
     def action_jump(self) -> None:
-        """Jump to a position of a consumer."""
+        """Prompt for a consumer and its position, and jump to the position."""
         run_task(self._live, self._jump)
 
     async def _jump(self) -> None:
@@ -460,25 +480,25 @@ class MessageJumps(Vertical):
             self.pages.read(consumer=consumer, jump=jump)
 
     def action_find(self) -> None:
-        """Move to the next message on this page that contains a text."""
+        """Prompt for a text, and move to the next message on the page that contains it."""
 
         def refusal(text: str) -> str:
-            index = self._place_of(text.strip())
+            index = self._find_index(text.strip())
             return f"{text!r} is not in the shown messages" if index is None else ""
 
-        def go(text: str | None) -> None:
-            index = None if text is None else self._place_of(text.strip())
+        def to_command(text: str | None) -> None:
+            index = None if text is None else self._find_index(text.strip())
             if index is not None:
                 self.pages.list.highlighted = index
 
-        self.app.push_screen(Prompt("Find in the shown messages", refusal=refusal), go)
+        self.app.push_screen(Prompt("Find in the shown messages", refusal=refusal), to_command)
 
-    def _place_of(self, text: str) -> int | None:
-        """Return the index of the next message that contains a text."""
+    def _find_index(self, text: str) -> int | None:
+        """Return the list index of the next message that contains a text; None without one."""
         start = (self.pages.list.highlighted or 0) + 1
-        order: list[int] = [*range(start, len(self.pages.shown)), *range(start)]
+        order: list[int] = [*range(start, len(self.pages.listed_messages)), *range(start)]
         for index in order:
-            message = self.pages.shown[index]
+            message = self.pages.listed_messages[index]
             if text.encode() in payload_of(message) or text in message.subject:
                 return index
         return None
@@ -489,7 +509,7 @@ class MessagesScreen(LiveScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         PUBLISH.binding("write"),
-        PUBLISH_AGAIN.menu(),
+        PUBLISH_AGAIN.menu_binding(),
         Binding("T", "tail", "Tail", show=False, id="msg.tail"),
         PULL_NEXT.binding("pull"),
         DELETE_MESSAGE.binding("delete"),
@@ -500,8 +520,8 @@ class MessagesScreen(LiveScreen):
     def __init__(
         self, stream: str, consumer: str | None = None, first_seq: int | None = None
     ) -> None:
-        """Create for a stream; `first_seq` is the first message, without it the newest are
-        shown.
+        """Create for a stream; the page starts at `first_seq`, by default with the newest
+        message.
         """
         super().__init__()
         self.stream, self.consumer, self._first_seq = stream, consumer, first_seq
@@ -520,22 +540,24 @@ class MessagesScreen(LiveScreen):
         self.set_focus(self.pages.list)
 
     def refresh_state(self) -> None:
-        """Request the page again when the stream has changed."""
-        self.pages.keep_up()
+        """Request the page again if the stream has changed."""
+        self.pages.refresh_page()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered: row actions with a message; None if not allowed."""
-        spec = _SENDING.get(action)
+        """Return whether an action is enabled: row actions only with a message; None without
+        permission.
+        """
+        spec = _SPEC_BY_ACTION.get(action)
         if action in ("row_actions", "delete"):
             pages = next(iter(self.query(MessagePages)), None)
             if pages is None or pages.page is None or pages.message is None:
                 return False
-        if spec is not None and not allowed(self.state, spec.name):
+        if spec is not None and not is_allowed(self.state, spec.name):
             return None
         return super().check_action(action, parameters)
 
     def action_write(self) -> None:
-        """Publish a message."""
+        """Open the form that publishes a message."""
         self.app.post_message(Manage("publish", (Target(self.stream),)))
 
     def action_row_actions(self) -> None:
@@ -549,7 +571,7 @@ class MessagesScreen(LiveScreen):
             )  # fmt: skip
 
     def action_again(self) -> None:
-        """Publish the message under the cursor to another subject."""
+        """Open the form that publishes the message under the cursor again."""
         message = self.pages.message
         if message is not None and message.stream_seq is not None:
             sequence = str(message.stream_seq)
@@ -566,8 +588,8 @@ class MessagesScreen(LiveScreen):
     def action_delete(self) -> None:
         """Delete the message under the cursor, after a prompt for its stream's name."""
         page, message = self.pages.page, self.pages.message
-        if became := self.note.became:
-            self.notify(became, severity="error")
+        if replacement_note := self.note.replacement_note:
+            self.notify(replacement_note, severity="error")
         elif message is not None and page is not None:
             seq, stored_at_us = message.stream_seq, message.stored_at_us
             target = Target(self.stream, None, page.created_at_us, seq, stored_at_us)

@@ -22,11 +22,11 @@ from natstui.tui.kit.text import safe
 from natstui.tui.messages.text import message_line, payload_of
 from natstui.units import counted, rate_text
 
-_KEPT_MSGS = 500
+_MAX_MSGS = 500
 
 
 class TailScreen(LiveScreen):
-    """New messages, the newest at the bottom; those that came too fast are counted."""
+    """The tail screen: new messages, the newest at the bottom; dropped messages are counted."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "hold", "Pause", id="tail.hold"),
@@ -46,12 +46,12 @@ class TailScreen(LiveScreen):
         super().__init__()
         self.stream = stream
         self.subjects = subjects
-        self.kept: deque[StoredMessage] = deque(maxlen=_KEPT_MSGS)
-        self.held = False
-        self.wanted = ""
+        self.messages: deque[StoredMessage] = deque(maxlen=_MAX_MSGS)
+        self.is_paused = False
+        self.filter_text = ""
         self._last: Tailed | None = None
         self._refusal = ""
-        """Why messages cannot come, or do not come any more."""
+        """The reason why no messages can arrive (any more); empty without one."""
         self._rate_per_s = 0.0
         self._missed_msgs = 0
 
@@ -65,13 +65,13 @@ class TailScreen(LiveScreen):
         yield KeyList()
 
     def on_mount(self) -> None:
-        """Start the tail."""
+        """Start to receive messages."""
         self.list.focus()
         self.caption.update(safe(f"tail of {', '.join(self.subjects)}  ·  waiting"))
         run_task(self, self._follow)
 
     def on_unmount(self) -> None:
-        """Stop the tail."""
+        """Stop to receive messages."""
         self.engine.send(StopTail(0))
 
     async def _follow(self) -> None:
@@ -80,32 +80,34 @@ class TailScreen(LiveScreen):
                 self._show(record)
             elif isinstance(record, Answered) and record.status != "done":
                 self._refusal = record.text
-                self._caption()
+                self._show_caption()
 
     def _show(self, update: Tailed) -> None:
-        """Add the new messages."""
+        """Add the new messages to the list, unless it is paused, and update the counts."""
         before, self._last = self._last, update
         if before is not None and update.at_us > before.at_us:
             new_msgs = update.arrived_msgs - before.arrived_msgs
             self._rate_per_s = new_msgs / ((update.at_us - before.at_us) / 1e6)
-            # What came between two records is counted as missed too.
+            # Messages that arrived between two records are counted as missed too.
             reported_msgs = len(update.messages) + update.dropped_msgs - before.dropped_msgs
             self._missed_msgs += max(0, new_msgs - reported_msgs)
-        if not self.held:
-            self.kept.extend(update.messages)
+        if not self.is_paused:
+            self.messages.extend(update.messages)
             self._draw()
-        self._caption()
+        self._show_caption()
 
     def _draw(self) -> None:
         self.list.clear_options()
-        self.list.add_options([Option(message_line(m)) for m in self.kept if self._fits(m)])
+        self.list.add_options(
+            [Option(message_line(m)) for m in self.messages if self._matches_filter(m)]
+        )
         self.list.highlighted = self.list.option_count - 1 if self.list.option_count else None
 
-    def _fits(self, message: StoredMessage) -> bool:
-        pattern = self.wanted
+    def _matches_filter(self, message: StoredMessage) -> bool:
+        pattern = self.filter_text
         return pattern in message.subject or pattern.encode() in payload_of(message)
 
-    def _caption(self) -> None:
+    def _show_caption(self) -> None:
         update = self._last
         if update is None or (self._refusal and not update.arrived_msgs):
             self.caption.update(safe(self._refusal, "error"))
@@ -117,33 +119,35 @@ class TailScreen(LiveScreen):
             f"{update.arrived_msgs:,} arrived",
             f"{dropped_msgs:,} not shown: too fast",
             *_gap_parts(update),
-            *([f"/{self.wanted}"] if self.wanted else []),
-            *(["paused"] if self.held else []),
+            *([f"/{self.filter_text}"] if self.filter_text else []),
+            *(["paused"] if self.is_paused else []),
         ]
         if self._refusal:
             parts.insert(0, self._refusal)
-        warns = self.held or self._refusal or update.interruptions_count
-        self.caption.update(safe("  ·  ".join(parts), "warn" if warns else ""))
+        has_warning = self.is_paused or self._refusal or update.interruptions_count
+        self.caption.update(safe("  ·  ".join(parts), "warn" if has_warning else ""))
 
     def action_hold(self) -> None:
         """Pause or resume the list."""
-        self.held = not self.held
+        self.is_paused = not self.is_paused
         if self._last is not None:
-            self._caption()
+            self._show_caption()
 
     def action_filter(self) -> None:
-        """Show only messages that contain a text."""
+        """Prompt for a text, and show only messages that contain it."""
 
-        def take(text: str | None) -> None:
+        def set_filter(text: str | None) -> None:
             if text is not None:
-                self.wanted = text
+                self.filter_text = text
                 self._draw()
 
-        self.app.push_screen(Prompt("Show only messages that contain", self.wanted), take)
+        self.app.push_screen(
+            Prompt("Show only messages that contain", self.filter_text), set_filter
+        )
 
 
 def _gap_parts(update: Tailed) -> list[str]:
-    """Return that the tail has gaps; empty without one."""
+    """Return a part of the caption about gaps in the tail; empty without gaps."""
     count = update.interruptions_count
     if not count:
         return []

@@ -7,25 +7,25 @@ import base64
 from textual.content import Content
 
 from natstui.model.records.messages import BrowseMessages, MessagePage, StoredMessage
-from natstui.tui.kit.looks import style_of
-from natstui.tui.kit.raw.lines import spans_of
-from natstui.tui.kit.raw.payload import Look, one_line, reading
+from natstui.tui.kit.raw.lines import find_spans
+from natstui.tui.kit.raw.payload import PayloadFormat, compact_payload, format_payload
+from natstui.tui.kit.styles import style_of
 from natstui.tui.kit.text import safe
 from natstui.units import bytes_text, counted, local_text
 
 
 def payload_of(message: StoredMessage) -> bytes:
-    """Return the payload, or its beginning."""
+    """Return the payload of a message, or the beginning that was read."""
     return base64.b64decode(message.payload_base64)
 
 
 def time_text(at_us: int, *, with_date: bool = False) -> str:
-    """Return the local time with milliseconds."""
+    """Return a time in µs as local time with milliseconds."""
     return local_text(at_us, "%Y-%m-%d %H:%M:%S" if with_date else "%H:%M:%S", 3)
 
 
 def message_line(message: StoredMessage) -> Content:
-    """Return one line of the list."""
+    """Return a message as a line of a list."""
     return Content("  ").join(
         [
             safe("" if message.stream_seq is None else f"{message.stream_seq:>9}", "accent"),
@@ -39,17 +39,23 @@ def message_line(message: StoredMessage) -> Content:
 
 
 HEAD = f"{'SEQ':>9}  {'TIME'.ljust(12)}  {'SUBJECT'.ljust(24)}  {'SIZE':>8}  ▪  PAYLOAD"
-"""Title line of a list; ▪ marks messages with headers."""
-_KIND_LOOKS = {"key": "primary", "string": "ok", "number": "warn", "word": "accent", "mark": "dim"}
+"""Title line of a list of messages; ▪ marks messages with headers."""
+_STYLE_BY_KIND = {
+    "key": "primary",
+    "string": "ok",
+    "number": "warn",
+    "word": "accent",
+    "mark": "dim",
+}
 
 
 def payload_line(payload: bytes) -> Content:
-    """Return the beginning of a payload on one line, JSON in colours."""
-    text = safe(one_line(payload))
+    """Return a payload on one line; JSON is coloured."""
+    text = safe(compact_payload(payload))
     if not text.plain.startswith(("{", "[")):
         return text
-    for start, end, kind in spans_of(text.plain, "json"):
-        text = text.stylize(style_of(_KIND_LOOKS[kind]), start, end)
+    for start, end, kind in find_spans(text.plain, "json"):
+        text = text.stylize(style_of(_STYLE_BY_KIND[kind]), start, end)
     return text
 
 
@@ -59,7 +65,9 @@ def has_messages(page: MessagePage) -> bool:
 
 
 def page_text(page: MessagePage, page_name: str, publish_key: str = "") -> str:
-    """Return the caption above a page; `publish_key` publishes a message."""
+    """Return the caption of a page: stream, name and sequences; `publish_key` is the key that
+    publishes a message.
+    """
     sequences = [message.stream_seq for message in page.messages if message.stream_seq]
     if sequences:
         span = f"{sequences[0]}…{sequences[-1]} of {page.first_seq}…{page.last_seq}"
@@ -70,12 +78,14 @@ def page_text(page: MessagePage, page_name: str, publish_key: str = "") -> str:
     return f"{page.stream}  ·  {page_name}  ·  {span}"
 
 
-def message_text(message: StoredMessage, look: Look, reply: str = "") -> tuple[str, Look, str]:
-    """Return an entire message: its text, the format of its payload, and a caption.
+def message_text(
+    message: StoredMessage, payload_format: PayloadFormat, reply: str = ""
+) -> tuple[str, PayloadFormat, str]:
+    """Return a message as text, the format of its payload, and a caption.
 
-    `reply` is its reply subject.
+    `reply` is the reply subject of the message.
     """
-    payload_reading = reading(payload_of(message), look)
+    payload_text = format_payload(payload_of(message), payload_format)
     heads = [f"{name}: {text}" for name, text in message.headers]
     time_label = "Came:   " if message.stream_seq is None else "Stored: "
     parts = [
@@ -85,19 +95,19 @@ def message_text(message: StoredMessage, look: Look, reply: str = "") -> tuple[s
         f"Size:    {counted(f'{message.payload_bytes:,}', 'byte')}",
         *(["", *heads] if heads else []),
         "",
-        payload_reading.text,
+        payload_text.text,
     ]
-    packing = f", unpacked from {payload_reading.packing}" if payload_reading.packing else ""
+    compression = f", unpacked from {payload_text.compression}" if payload_text.compression else ""
     caption_start = f"message {message.stream_seq}" if message.stream_seq else "message"
     return (
         "\n".join(parts),
-        payload_reading.look,
-        f"{caption_start}  ·  as {payload_reading.look}{packing}",
+        payload_text.format,
+        f"{caption_start}  ·  as {payload_text.format}{compression}",
     )
 
 
 def browse_text(command: BrowseMessages) -> str:
-    """Return a short text of the requested messages."""
+    """Return a short text about the order and filters of the requested messages."""
     parts = ["last of each subject"] if command.last_per_subject else ["newest first"]
     parts += [f"/{command.filter_subject}"] if command.filter_subject else []
     parts += [f"{command.jump} of {command.consumer}".replace("_", " ")] if command.jump else []

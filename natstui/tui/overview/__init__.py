@@ -1,3 +1,3 @@
-"""The first screen: findings, busiest streams and consumers, servers; built from other screens'
-tables.
+"""The overview screen: findings, servers, busiest streams, lagging consumers and events, with the
+columns of other screens.
 """

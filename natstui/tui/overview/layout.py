@@ -1,4 +1,4 @@
-"""The layout of the overview's panels, for any size of the terminal. Pure."""
+"""Computes the sizes of the overview's panels for any size of the terminal."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from natstui.tui.frame.systems import SystemState
 from natstui.tui.overview.panels import UNTITLED, Panel, PanelId, servers_text
 
 WIDE_FROM_COLUMNS = 100
-"""Width from which two panels are side by side."""
+"""Minimum width for two panels side by side."""
 _FRAME_LINES = 2
-_LEAST_ROWS: Mapping[PanelId, int] = {"wrong": 2}
-_MOST_ROWS: Mapping[PanelId, int] = {"systems": 8, "servers": 9, "wrong": 14}
-_NEXT: Sequence[PanelId] = ("servers", "systems", "busiest")
-"""Panels whose band gets a further line, in turn, when the findings have enough."""
+_MIN_ROWS: Mapping[PanelId, int] = {"wrong": 2}
+_MAX_ROWS: Mapping[PanelId, int] = {"systems": 8, "servers": 9, "wrong": 14}
+_GROWING_PANELS: Sequence[PanelId] = ("servers", "systems", "busiest")
+"""Panels whose bands get the remaining lines in turn, when all findings fit."""
 
 
-class Place(NamedTuple):
-    """A panel and its share of the body."""
+class PanelSize(NamedTuple):
+    """The size of a panel in cells and lines, and whether it has a frame."""
 
     id: PanelId
     width: int
     height: int
-    framed: bool = True
+    is_framed: bool = True
 
     @property
     def rows_count(self) -> int:
-        """Return the number of rows that fit into it."""
-        return self.height - _above(self.id) + (0 if self.framed else _FRAME_LINES)
+        """Return the number of rows that fit into the panel."""
+        return self.height - _lines_besides_rows(self.id) + (0 if self.is_framed else _FRAME_LINES)
 
 
-def bands(has_systems: bool, width: int) -> list[tuple[PanelId, ...]]:
-    """Return which panels are side by side, from the top."""
+def list_bands(has_systems: bool, width: int) -> list[tuple[PanelId, ...]]:
+    """Return the bands from the top; a band is one panel, or several side by side."""
     above: list[tuple[PanelId, ...]] = [("systems",)] if has_systems else []
-    upper: list[tuple[PanelId, ...]] = [("wrong",), ("servers",)]
+    upper_bands: list[tuple[PanelId, ...]] = [("wrong",), ("servers",)]
     if width >= WIDE_FROM_COLUMNS:
-        upper = [("wrong", "servers")]
-    return [*above, *upper, ("busiest", "lagging"), ("events",)]
+        upper_bands = [("wrong", "servers")]
+    return [*above, *upper_bands, ("busiest", "lagging"), ("events",)]
 
 
-def arrange(width: int, height: int, rows_count: Mapping[PanelId, int]) -> list[list[Place]]:
-    """Return the place of each panel; `rows_count` is how many rows each could show.
+def arrange(width: int, height: int, rows_count: Mapping[PanelId, int]) -> list[list[PanelSize]]:
+    """Return the sizes of the panels by band; `rows_count` is the number of rows of each panel.
 
-    While the findings do not fit, the events have one line without a frame, then none; then
-    servers with a band of their own are left out.
+    If not all findings fit, the events get one line without a frame, then none; then servers in
+    their own band are left out.
     """
-    rows = bands("systems" in rows_count, width)
+    rows = list_bands("systems" in rows_count, width)
     has_frame = dict.fromkeys(rows, True)
-    lines = {band: _least_lines(band) for band in rows}
+    lines = {band: _min_lines(band) for band in rows}
     findings_band = next(band for band in rows if "wrong" in band)
-    needed_lines = max(lines[findings_band], _wanted_lines(("wrong",), rows_count))
+    needed_lines = max(lines[findings_band], _max_lines(("wrong",), rows_count))
 
     def is_short() -> bool:
         return sum(lines.values()) - lines[findings_band] + needed_lines > height
@@ -69,13 +69,9 @@ def arrange(width: int, height: int, rows_count: Mapping[PanelId, int]) -> list[
     free_lines = height - sum(lines.values())
     while free_lines > 0:
         before = free_lines
-        for panel in _NEXT:
+        for panel in _GROWING_PANELS:
             band = next((band for band in rows if panel in band), None)
-            if (
-                band is not None
-                and free_lines > 0
-                and lines[band] < _wanted_lines(band, rows_count)
-            ):
+            if band is not None and free_lines > 0 and lines[band] < _max_lines(band, rows_count):
                 lines[band] += 1
                 free_lines -= 1
         if free_lines == before:
@@ -85,7 +81,7 @@ def arrange(width: int, height: int, rows_count: Mapping[PanelId, int]) -> list[
         has_frame["events",] = True
     return [
         [
-            Place(panel, cells, lines[band], has_frame[band])
+            PanelSize(panel, cells, lines[band], has_frame[band])
             for panel, cells in zip(band, _widths(band, width), strict=True)
         ]
         for band in rows
@@ -93,36 +89,37 @@ def arrange(width: int, height: int, rows_count: Mapping[PanelId, int]) -> list[
     ]
 
 
-def subtitle_of(
-    places_by_id: Mapping[PanelId, Place], servers: Panel, systems: Sequence[SystemState]
+def find_subtitle(
+    size_by_panel: Mapping[PanelId, PanelSize], servers: Panel, systems: Sequence[SystemState]
 ) -> Mapping[PanelId, str]:
-    """Return the panel whose lower frame shows the leaders' counts; empty if every server is
-    shown.
+    """Return the panel whose lower border shows the text about servers and leaders, with the text;
+    empty if all servers are shown.
     """
-    servers_place = places_by_id.get("servers")
-    if servers_place is not None and servers.total_count <= servers_place.rows_count:
+    servers_size = size_by_panel.get("servers")
+    if servers_size is not None and servers.total_count <= servers_size.rows_count:
         return {}
-    return {"wrong" if servers_place is None else "servers": servers_text(systems)}
+    return {"wrong" if servers_size is None else "servers": servers_text(systems)}
 
 
-def _above(panel: PanelId) -> int:
-    """Return the lines that a panel needs besides its rows."""
+def _lines_besides_rows(panel: PanelId) -> int:
+    """Return the number of lines of a panel besides its rows: frame and titles."""
     return _FRAME_LINES + (0 if panel in UNTITLED else 1)
 
 
-def _least_lines(band: Sequence[PanelId]) -> int:
-    return max(_above(panel) + _LEAST_ROWS.get(panel, 1) for panel in band)
+def _min_lines(band: Sequence[PanelId]) -> int:
+    return max(_lines_besides_rows(panel) + _MIN_ROWS.get(panel, 1) for panel in band)
 
 
-def _wanted_lines(band: Sequence[PanelId], rows_count: Mapping[PanelId, int]) -> int:
+def _max_lines(band: Sequence[PanelId], rows_count: Mapping[PanelId, int]) -> int:
     return max(
-        _above(panel) + max(1, min(_MOST_ROWS.get(panel, 20), rows_count.get(panel, 0)))
+        _lines_besides_rows(panel)
+        + max(1, min(_MAX_ROWS.get(panel, 20), rows_count.get(panel, 0)))
         for panel in band
     )
 
 
 def _widths(band: Sequence[PanelId], width: int) -> list[int]:
-    """Return the widths of a band's panels: findings need more."""
+    """Return the widths of the panels of a band; findings get two thirds."""
     if len(band) == 1:
         return [width]
     first_width = width * 2 // 3 if band[0] == "wrong" else width // 2

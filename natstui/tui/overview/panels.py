@@ -1,4 +1,4 @@
-"""The panels of the overview: which rows each shows, in which columns. No Textual widgets."""
+"""The panels of the overview: the rows and columns of each; without widgets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from natstui.clean import clean_line
 from natstui.model.columns.servers import ServerRow
 from natstui.model.columns.view import ConsumerView, StreamView, View
-from natstui.model.findings.finding import Finding, folded, worst_first
+from natstui.model.findings.finding import Finding, group_findings, worst_first
 from natstui.model.findings.thresholds import STORE_FULL_SHARE, STORE_NEAR_SHARE
 from natstui.model.live.rates import trend_per_s
 from natstui.model.live.state import State, shown_at_us
@@ -27,24 +27,24 @@ from natstui.model.live.totals import (
     storage_use,
     stored_per_s,
 )
-from natstui.model.servers.leaders import leaders_of
+from natstui.model.servers.leaders import count_leaders
 from natstui.model.servers.server import Servers, ServerSeen
-from natstui.model.servers.words import LEADER
+from natstui.model.servers.text import LEADER
 from natstui.tui.consumers.cells import CONSUMER_COLUMNS
 from natstui.tui.events.cells import EVENT_COLUMNS, EventView, FoldedEvents
-from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, Found
-from natstui.tui.findings.text import CALM
-from natstui.tui.frame.columns import ColumnSpec, Listed, with_values
+from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, SortedFindings
+from natstui.tui.findings.text import NO_FINDINGS_TEXT
+from natstui.tui.frame.columns import ColumnSpec, ItemsView, find_filled_specs
 from natstui.tui.frame.happenings import kind_text
-from natstui.tui.frame.head.several import system_cell, trouble_of
-from natstui.tui.frame.head.status_text import wrong_cell
-from natstui.tui.frame.systems import Joined, SystemState, joined, joined_specs
+from natstui.tui.frame.head.several import find_silence_reason, system_cell
+from natstui.tui.frame.head.status_text import findings_cell
+from natstui.tui.frame.systems import JoinedView, SystemState, join_views, joined_specs
 from natstui.tui.frame.table_screen import table_columns
 from natstui.tui.frame.table_text import Rows
-from natstui.tui.frame.view import GLYPHS, LOOKS, minute
+from natstui.tui.frame.view import GLYPHS, LEVEL_STYLES, minute_means
 from natstui.tui.kit.sparkline import bar, sparkline
 from natstui.tui.kit.table.rows import Cell
-from natstui.tui.kit.table.widths import place
+from natstui.tui.kit.table.widths import compute_layout
 from natstui.tui.kit.text import fit
 from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
 from natstui.tui.streams.cells import STREAM_COLUMNS
@@ -61,18 +61,18 @@ TITLES: Mapping[PanelId, str] = {
     "events": "Latest events",
 }
 UNTITLED: frozenset[PanelId] = frozenset({"wrong", "events"})
-"""Panels whose rows are sentences: they have no title line."""
-MOST_ROWS = 50
-"""Limit of rows in a panel; no terminal shows more."""
+"""Panels without a title line: their rows are sentences."""
+MAX_ROWS = 50
+"""Maximum number of rows in a panel; no terminal shows more."""
 _NAME_CELLS = 24
 """Maximum width of a finding's entity in a narrow panel."""
 _SINCE_FROM_CELLS = 100
-"""Width from which a panel shows the start time of findings."""
+"""Minimum width of a panel that always shows the age of findings."""
 _SPARK_CELLS = 8
-_UNREAD = "unknown: {} cannot be read"
-_ROWS_LOOKED_AT = 10
-_FOLDED_EVENTS = 500
-"""Number of the newest events that are folded."""
+_UNREADABLE_TEXT = "unknown: {} cannot be read"
+_SAMPLE_ROWS = 10
+_MAX_FOLDED_EVENTS = 500
+"""Maximum number of newest events that are folded into rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +82,29 @@ class Panel:
     id: PanelId
     rows: Rows[Any]
     empty: str
-    """Text without rows."""
+    """The text that is shown instead of rows if there are none."""
     states: Sequence[State] = ()
-    """The states of its systems."""
+    """The states of the shown systems."""
     total_count: int = 0
-    """Number of rows, including those that no terminal has space for."""
+    """Number of rows before they were limited to `MAX_ROWS`."""
 
     def title(self, shown_count: int) -> str:
-        """Return the title in its frame: subject, and the number of shown rows."""
+        """Return the title in the frame; if not all rows are shown, with their number."""
         title = TITLES[self.id]
         if self.id == "wrong" and self.rows.order:
-            title += f"  {wrong_cell(self.states).text}"
+            title += f"  {findings_cell(self.states).text}"
         if shown_count < self.total_count:
             title += f"  {shown_count} of {count_text(self.total_count)}"
         return title
 
-    def fitted(self, width: int) -> Panel:
-        """Return the panel with the columns that fit into `width` cells: no cell is cut off."""
-        rows = _with_sentences(self.rows, width) if self.id == "wrong" else self.rows
-        # A column of unknown values would take the room of one that says something.
-        specs = with_values(rows.view, rows.specs, rows.order[:_ROWS_LOOKED_AT])
-        layout = place(table_columns(specs), width)
-        visible_count = len(layout.placed) - layout.hidden_count
-        visible_indexes = sorted(column.index for column in layout.placed[:visible_count])
+    def fit_columns(self, width: int) -> Panel:
+        """Return the panel with only the columns that fit completely into `width` cells."""
+        rows = _widen_sentences(self.rows, width) if self.id == "wrong" else self.rows
+        # A column of unknown values would use the space of a useful one.
+        specs = find_filled_specs(rows.view, rows.specs, rows.order[:_SAMPLE_ROWS])
+        layout = compute_layout(table_columns(specs), width)
+        visible_count = len(layout.columns) - layout.hidden_count
+        visible_indexes = sorted(column.index for column in layout.columns[:visible_count])
         return replace(
             self, rows=Rows(rows.view, [specs[index] for index in visible_indexes], rows.order)
         )
@@ -112,40 +112,40 @@ class Panel:
 
 _CLAUSE_END = re.compile(r"[:;,] | \(")
 _WORD_END = re.compile(r"(?<![:;,]) | \(|[:;,] ")
-_MORE = " …"
+_MORE_SIGN = " …"
 
 
-def whole_clauses(cell: Cell, room: int) -> Cell:
-    """Return a sentence, or the part that fits into `room` cells with a sign for the rest.
+def cut_sentence(cell: Cell, max_cells: int) -> Cell:
+    """Return a sentence, or the part that fits into `max_cells` cells with a sign for the rest.
 
     Its head stays complete. It ends with a clause where that leaves less than half of the space
     empty, else with a word.
     """
-    if cell_len(cell.text) <= room:
+    if cell_len(cell.text) <= max_cells:
         return cell
 
-    def fitting(separator: re.Pattern[str]) -> list[int]:
+    def fitting_ends(separator: re.Pattern[str]) -> list[int]:
         ends = [
             end.start() for end in separator.finditer(cell.text) if end.start() >= cell.tail_from
         ]
-        return [end for end in ends if cell_len(cell.text[:end]) + len(_MORE) <= room]
+        return [end for end in ends if cell_len(cell.text[:end]) + len(_MORE_SIGN) <= max_cells]
 
-    clauses, word_ends = fitting(_CLAUSE_END), fitting(_WORD_END)
-    ends = clauses if clauses and clauses[-1] >= room / 2 else word_ends
-    return cell._replace(text=cell.text[: ends[-1]] + _MORE) if ends else cell
+    clauses, word_ends = fitting_ends(_CLAUSE_END), fitting_ends(_WORD_END)
+    ends = clauses if clauses and clauses[-1] >= max_cells / 2 else word_ends
+    return cell._replace(text=cell.text[: ends[-1]] + _MORE_SIGN) if ends else cell
 
 
-def _with_sentences(rows: Rows[Any], width: int) -> Rows[Any]:
-    """Return findings with more space for the sentence: the entity's column is as narrow as its
-    texts.
+def _widen_sentences(rows: Rows[Any], width: int) -> Rows[Any]:
+    """Return the rows of findings with more space for sentences: the entity's column is only as
+    wide as its texts.
 
-    In a narrow panel the start time is hidden if a sentence would be cut for it.
+    In a narrow panel the age is hidden if a sentence would be cut for it.
     """
-    looked_at = [rows.cells(row) for row in rows.order[:MOST_ROWS]]
+    row_cells = [rows.cells(row) for row in rows.order[:MAX_ROWS]]
     index_by_id = {spec.id: index for index, spec in enumerate(rows.specs)}
-    longest = max((cell_len(cells[index_by_id["entity"]].text) for cells in looked_at), default=0)
+    longest = max((cell_len(cells[index_by_id["entity"]].text) for cells in row_cells), default=0)
     name_cells = min(longest, max(_NAME_CELLS, width // 3))
-    room, specs = 0, list(rows.specs)
+    max_cells, specs = 0, list(rows.specs)
     for hidden_id in ("",) if width >= _SINCE_FROM_CELLS else ("", "since"):
         specs = [
             replace(spec, width=name_cells, max_width=name_cells, flex=0)
@@ -154,98 +154,103 @@ def _with_sentences(rows: Rows[Any], width: int) -> Rows[Any]:
             for spec in rows.specs
             if spec.id != hidden_id
         ]
-        columns = place(table_columns(specs), width).placed
-        room = next(column.width for column in columns if column.column.id == "what")
-        if all(cell_len(cells[index_by_id["what"]].text) <= room for cells in looked_at):
+        columns = compute_layout(table_columns(specs), width).columns
+        max_cells = next(column.width for column in columns if column.column.id == "what")
+        if all(cell_len(cells[index_by_id["what"]].text) <= max_cells for cells in row_cells):
             break
 
     def sentence(
         view: Any, row: int, get_cell: Any = rows.specs[index_by_id["what"]].cell
     ) -> Cell:
-        return whole_clauses(get_cell(view, row), room)
+        return cut_sentence(get_cell(view, row), max_cells)
 
     specs = [replace(spec, cell=sentence) if spec.id == "what" else spec for spec in specs]
     return Rows(rows.view, specs, rows.order)
 
 
-class SystemView(Listed[SystemState]):
-    """Several systems, by row."""
+class SystemView(ItemsView[SystemState]):
+    """A view of several systems."""
 
     def __init__(self, systems: Sequence[SystemState]) -> None:
         names = [system.name for system in systems]
         super().__init__(systems, [(name,) for name in names], names)
 
 
-class _Worst(Found):
-    """The worst open findings of a system, without informational ones."""
+class _WorstFindings(SortedFindings):
+    """The worst open findings of a system, without those of severity info."""
 
     def __init__(self, state: State) -> None:
-        serious = (finding for finding in state.findings.told() if finding.kind.severity != "info")
+        serious = (
+            finding for finding in state.findings.iterate_open() if finding.kind.severity != "info"
+        )
         self.left_out_count = 0
-        every_line = folded(serious)
+        every_line = group_findings(serious)
         self.lines_count = len(every_line)
-        lines = every_line[:MOST_ROWS]
+        lines = every_line[:MAX_ROWS]
         self.open = [line.first for line in lines]
         self.others_text = {row: line.others_text for row, line in enumerate(lines)}
-        self.silenced, self.over = [], []
+        self.silenced, self.ended = [], []
         self.all = self.open
         self.rows = range(len(self.all))
 
 
 def panels(systems: Sequence[SystemState]) -> list[Panel]:
     """Return every panel that has content for these systems."""
-    several = len(systems) > 1
-    worst = joined(
-        systems, lambda system: FindingView(system.state, system.late_us, _Worst(system.state))
+    has_several = len(systems) > 1
+    worst = join_views(
+        systems,
+        lambda system: FindingView(system.state, system.poll_age_us, _WorstFindings(system.state)),
     )
-    servers = joined(systems, lambda system: server_view(system.state))
-    streams = joined(systems, lambda system: StreamView(system.state, system.late_us))
-    consumers = joined(systems, lambda system: ConsumerView(system.state, system.late_us))
-    events = joined(
-        systems, lambda system: FoldedEvents(system.state, system.late_us, _FOLDED_EVENTS)
+    servers = join_views(systems, lambda system: server_view(system.state))
+    streams = join_views(systems, lambda system: StreamView(system.state, system.poll_age_us))
+    consumers = join_views(systems, lambda system: ConsumerView(system.state, system.poll_age_us))
+    events = join_views(
+        systems, lambda system: FoldedEvents(system.state, system.poll_age_us, _MAX_FOLDED_EVENTS)
     )
     states = [system.state for system in systems]
     shown_panels = [
         _panel("systems", SystemView(systems), SYSTEM_COLUMNS, range(len(systems)), "no system"),
-        _panel("wrong", worst, WRONG_COLUMNS, _worst_rows(worst), calm_text(systems)),
-        _panel("servers", servers, SERVERS, _in_turn(servers), "no server is known yet"),
+        _panel("wrong", worst, WRONG_COLUMNS, _worst_rows(worst), no_findings_text(systems)),
+        _panel("servers", servers, SERVERS, _first_rows(servers), "no server is known yet"),
         _panel(
             "busiest",
             streams,
             BUSIEST,
-            _most(systems, streams, busiest_streams, _rate_of),
-            "no streams" if all(map(can_read_streams, states)) else _UNREAD.format("streams"),
+            _top_rows(systems, streams, busiest_streams, _rate_of),
+            "no streams"
+            if all(map(can_read_streams, states))
+            else _UNREADABLE_TEXT.format("streams"),
         ),
         _panel(
             "lagging",
             consumers,
             LAGGING,
-            _most(systems, consumers, lagging_consumers, _pending_of),
+            _top_rows(systems, consumers, lagging_consumers, _pending_of),
             "no message is pending"
             if all(map(can_read_consumers, states))
-            else _UNREAD.format("consumers"),
+            else _UNREADABLE_TEXT.format("consumers"),
         ),
-        _panel("events", events, EVENTS, _newest(events), "nothing happened yet"),
+        _panel("events", events, EVENTS, _newest_rows(events), "nothing happened yet"),
     ]
     totals: Mapping[PanelId, int] = {
-        "wrong": sum(view.found.lines_count for view in _each(worst)),
+        "wrong": sum(view.sorted_findings.lines_count for view in _system_views(worst)),
         "lagging": sum(sum(map(bool, state.consumers.columns.pending_msgs)) for state in states),
     }
     return [
         replace(
             panel, states=states, total_count=totals.get(panel.id, len(panel.rows.view.rows()))
         )
-        for panel in (shown_panels if several else shown_panels[1:])
+        for panel in (shown_panels if has_several else shown_panels[1:])
     ]
 
 
-def _each(view: Any) -> Sequence[Any]:
-    """Return the views of all systems."""
-    return view.views if isinstance(view, Joined) else [view]
+def _system_views(view: Any) -> Sequence[Any]:
+    """Return the views of the systems in a view."""
+    return view.views if isinstance(view, JoinedView) else [view]
 
 
 def servers_text(systems: Sequence[SystemState]) -> str:
-    """Return the number of servers and their leader counts; empty if none is known."""
+    """Return a text with the numbers of servers and of led streams; empty without servers."""
     views = [server_view(system.state) for system in systems]
     servers: list[ServerRow] = [view.at(row) for view in views for row in view.rows()]
     if not servers:
@@ -266,24 +271,24 @@ def servers_text(systems: Sequence[SystemState]) -> str:
     return " · ".join(parts)
 
 
-def calm_text(systems: Sequence[SystemState]) -> str:
-    """Return that there is no finding, or that it is not known yet."""
+def no_findings_text(systems: Sequence[SystemState]) -> str:
+    """Return the text for no findings, or that no poll has arrived yet."""
     if any(not system.state.costs for system in systems):
         return "waiting for the first poll"
-    return CALM
+    return NO_FINDINGS_TEXT
 
 
 def _panel(
     id: PanelId, view: Any, specs: Sequence[ColumnSpec[Any]], order: Sequence[int], empty: str
 ) -> Panel:
-    joined_columns = joined_specs(specs) if isinstance(view, Joined) else specs
+    joined_columns = joined_specs(specs) if isinstance(view, JoinedView) else specs
     return Panel(id, Rows(view, joined_columns, order), empty)
 
 
 def _worst_rows(view: Any) -> Sequence[int]:
-    """Return the rows of findings, the worst of all systems first."""
-    if not isinstance(view, Joined):
-        return range(min(len(view), MOST_ROWS))
+    """Return the rows of the findings of all systems, the worst first."""
+    if not isinstance(view, JoinedView):
+        return range(min(len(view), MAX_ROWS))
     rows = view.rows()
 
     def rank(row: int) -> tuple[int, bool, int]:
@@ -291,23 +296,23 @@ def _worst_rows(view: Any) -> Sequence[int]:
         finding: Finding = view.views[index].at(system_row)
         return worst_first(finding)
 
-    return sorted(rows, key=rank)[:MOST_ROWS]
+    return sorted(rows, key=rank)[:MAX_ROWS]
 
 
-def _in_turn(view: Any) -> Sequence[int]:
-    return list(view.rows())[:MOST_ROWS]
+def _first_rows(view: Any) -> Sequence[int]:
+    return list(view.rows())[:MAX_ROWS]
 
 
-def _newest(view: Any) -> Sequence[int]:
-    """Return the newest events of all systems, newest first."""
-    if not isinstance(view, Joined):
-        return list(view.rows())[:MOST_ROWS]
+def _newest_rows(view: Any) -> Sequence[int]:
+    """Return the rows of the events of all systems, the newest first."""
+    if not isinstance(view, JoinedView):
+        return list(view.rows())[:MAX_ROWS]
 
     def at_us(row: int) -> int:
         index, system_row = view.at(row)
         return int(view.views[index].at(system_row).at_us)
 
-    return sorted(view.rows(), key=at_us, reverse=True)[:MOST_ROWS]
+    return sorted(view.rows(), key=at_us, reverse=True)[:MAX_ROWS]
 
 
 def _rate_of(view: StreamView, row: int) -> float:
@@ -318,28 +323,33 @@ def _pending_of(view: ConsumerView, row: int) -> float:
     return float(view.columns.pending_msgs[row])
 
 
-def _most(
+def _top_rows(
     systems: Sequence[SystemState],
     view: Any,
     choose: Callable[[State, int], list[int]],
     value: Callable[[Any, int], float],
 ) -> Sequence[int]:
-    """Return the rows with the highest values, of all systems."""
-    if not isinstance(view, Joined):
-        return choose(systems[0].state, MOST_ROWS)
-    chosen_rows = [set(choose(system.state, MOST_ROWS)) for system in systems]
+    """Return the rows with the highest values of all systems.
+
+    `choose` returns such rows of one system.
+    """
+    if not isinstance(view, JoinedView):
+        return choose(systems[0].state, MAX_ROWS)
+    chosen_rows = [set(choose(system.state, MAX_ROWS)) for system in systems]
     rows = [row for row in view.rows() if view.at(row)[1] in chosen_rows[view.at(row)[0]]]
 
     def rank(row: int) -> float:
         index, system_row = view.at(row)
         return value(view.views[index], system_row)
 
-    return sorted(rows, key=rank, reverse=True)[:MOST_ROWS]
+    return sorted(rows, key=rank, reverse=True)[:MAX_ROWS]
 
 
 def server_view(state: State) -> ServerView:
-    """Return the servers of a system; if none is known, those that its streams name."""
-    leaders = leaders_of(state.streams.columns, state.consumers.columns)
+    """Return a view of the servers of a system; without data of servers, of those named by
+    streams and consumers.
+    """
+    leaders = count_leaders(state.streams.columns, state.consumers.columns)
     watch = state.servers
     servers = watch.newest if watch.newest is not None and watch.newest.rows else None
     servers = servers or _named_servers(state)
@@ -347,7 +357,7 @@ def server_view(state: State) -> ServerView:
 
 
 def _named_servers(state: State) -> Servers:
-    """Return the servers named by streams and consumers, and the connected one."""
+    """Return the servers that streams and consumers name, and the connected server."""
     columns = (state.streams.columns, state.consumers.columns)
     names = {leader for columns_of in columns for leader in columns_of.leader if leader}
     names.update(
@@ -368,41 +378,41 @@ def _named_servers(state: State) -> Servers:
 
 
 def _mark(view: FindingView, row: int) -> Cell:
-    """How bad it is: ✖ critical, ▲ a warning."""
+    """Severity of the finding: ✖ critical, ▲ a warning."""
     kind = view.at(row).kind
-    return Cell(GLYPHS[kind.level], LOOKS[kind.level])
+    return Cell(GLYPHS[kind.level], LEVEL_STYLES[kind.level])
 
 
 def _wrong(view: FindingView, row: int) -> Cell:
-    """What is wrong in a word or two, and the numbers that show it."""
+    """Label of the finding, and the numbers that show it."""
     kind = view.at(row).kind
-    cell = _COLUMNS_OF_FINDINGS["what"].cell(view, row)
+    cell = _FINDING_SPECS["what"].cell(view, row)
     head = len(clean_line(kind.word))
-    return Cell(cell.text, LOOKS[kind.level], head, "")
+    return Cell(cell.text, LEVEL_STYLES[kind.level], head, "")
 
 
 def _clock(view: EventView, row: int) -> Cell:
-    """When it happened: local time of day."""
+    """Local time of the event."""
     return Cell(local_text(view.at(row).at_us), "dim")
 
 
 def _event(view: EventView, row: int) -> Cell:
-    """What happened; how often, where the same happened again and again."""
+    """Text of the event; for repeated events, their kind and number too."""
     counts = view.times_count if isinstance(view, FoldedEvents) else {}
-    cell, times = _OF_EVENTS["text"].cell(view, row), counts.get(row, 1)
+    cell, times = _EVENT_SPECS["text"].cell(view, row), counts.get(row, 1)
     if times == 1:
         return cell
     return cell._replace(text=f"{kind_text(view.at(row))} ×{count_text(times)}: {cell.text}")
 
 
-def _stored_lately(view: StreamView, row: int) -> Cell:
+def _stored_per_s(view: StreamView, row: int) -> Cell:
     """Messages stored per second, over the last 30 s."""
     rate = trend_per_s(view.state.stream_history, view.key(row), "last_seq")
     return Cell(rate_text(rate), "" if rate else "dim")
 
 
-def _growing(view: ConsumerView, row: int) -> Cell:
-    """Whether what is pending grows or falls, over the last 30 s."""
+def _pending_change(view: ConsumerView, row: int) -> Cell:
+    """Change of pending messages per second, over the last 30 s."""
     change = trend_per_s(view.state.consumer_history, view.key(row), "pending_msgs")
     if not change:
         return Cell("" if change is None else "steady", "dim")
@@ -412,20 +422,20 @@ def _growing(view: ConsumerView, row: int) -> Cell:
 
 def _system_name(view: SystemView, row: int) -> Cell:
     """The system; enter shows it alone."""
-    return system_cell(view.things[row])
+    return system_cell(view.items[row])
 
 
 def _system_wrong(view: SystemView, row: int) -> Cell:
-    """How many critical findings and warnings are open, or why nothing new comes."""
-    system = view.things[row]
-    if error_text := trouble_of(system):
+    """Number of open critical findings and warnings, or the reason for missing data."""
+    system = view.items[row]
+    if error_text := find_silence_reason(system):
         return Cell(clean_line(error_text), "bad")
-    return wrong_cell([system.state])
+    return findings_cell([system.state])
 
 
 def _total(get: Callable[[State], Total], text: Callable[[float | None], str]) -> Any:
     def cell(view: SystemView, row: int) -> Cell:
-        return Cell(" ".join(total_text(view.things[row : row + 1], get, text)))
+        return Cell(" ".join(total_text(view.items[row : row + 1], get, text)))
 
     return cell
 
@@ -436,56 +446,59 @@ def total_text(
     text: Callable[[float | None], str],
     cells: int = _SPARK_CELLS,
 ) -> tuple[str, str]:
-    """Return the last minute of a figure of all systems as a sparkline, and its current value.
+    """Return the sum of a figure over all systems: the last minute as a sparkline, and the
+    current value as text.
 
     A system without a value counts as 0.
     """
     totals = [get(system.state) for system in systems]
-    known = [total.now for total in totals if total.now is not None]
+    current_values = [total.now for total in totals if total.now is not None]
     minutes = [
-        minute(View(system.state, system.late_us), total.points, cells)
+        minute_means(View(system.state, system.poll_age_us), total.points, cells)
         for system, total in zip(systems, totals, strict=True)
     ]
     sums = [
         None if all(value is None for value in values) else sum(value or 0 for value in values)
         for values in zip(*minutes, strict=True)
     ]
-    return sparkline(sums, cells), text(sum(known) if known else None)
+    return sparkline(sums, cells), text(sum(current_values) if current_values else None)
 
 
 def _stored(view: SystemView, row: int) -> Cell:
-    """How full the storage is."""
-    return storage_cell([view.things[row].state])
+    """Used share of the storage."""
+    return storage_cell([view.items[row].state])
 
 
 def storage_cell(states: Sequence[State], bar_cells: int = 8) -> Cell:
-    """Return the used share of the storage: a bar and percentage, else the bytes."""
-    uses = [use for use in map(storage_use, states) if use is not None]
-    if not uses:
+    """Return the cell with the used share of the storage as bar and percentage; without limits
+    the used bytes.
+    """
+    storage_uses = [use for use in map(storage_use, states) if use is not None]
+    if not storage_uses:
         return Cell("–", "dim")
-    used_bytes = sum(use.used_bytes for use in uses)
-    limits = [use.max_bytes for use in uses if use.max_bytes]
-    if len(limits) < len(uses):
+    used_bytes = sum(use.used_bytes for use in storage_uses)
+    limits = [use.max_bytes for use in storage_uses if use.max_bytes]
+    if len(limits) < len(storage_uses):
         return Cell(bytes_text(used_bytes))
     share = used_bytes / sum(limits)
     near_share, full = STORE_NEAR_SHARE, STORE_FULL_SHARE
-    look = "bad" if share >= full else "warn" if share >= near_share else "ok"
-    return Cell(f"{bar(share, bar_cells)} {100 * share:.0f}%", look)
+    style_name = "bad" if share >= full else "warn" if share >= near_share else "ok"
+    return Cell(f"{bar(share, bar_cells)} {100 * share:.0f}%", style_name)
 
 
-def _nothing(view: object) -> Sequence[object]:
+def _no_sort_values(view: object) -> Sequence[object]:
     return ()
 
 
 def _column(id: str, title: str, width: int, priority: int, cell: Any, **layout: Any) -> Any:
-    return ColumnSpec(id, title, width, priority, cell, _nothing, **layout)
+    return ColumnSpec(id, title, width, priority, cell, _no_sort_values, **layout)
 
 
-_COLUMNS_OF_FINDINGS = {spec.id: spec for spec in FINDING_COLUMNS}
-_OF_SERVERS = {spec.id: spec for spec in SERVER_COLUMNS}
-_OF_STREAMS = {spec.id: spec for spec in STREAM_COLUMNS}
-_OF_CONSUMERS = {spec.id: spec for spec in CONSUMER_COLUMNS}
-_OF_EVENTS = {spec.id: spec for spec in EVENT_COLUMNS}
+_FINDING_SPECS = {spec.id: spec for spec in FINDING_COLUMNS}
+_SERVER_SPECS = {spec.id: spec for spec in SERVER_COLUMNS}
+_STREAM_SPECS = {spec.id: spec for spec in STREAM_COLUMNS}
+_CONSUMER_SPECS = {spec.id: spec for spec in CONSUMER_COLUMNS}
+_EVENT_SPECS = {spec.id: spec for spec in EVENT_COLUMNS}
 
 SYSTEM_COLUMNS: Sequence[ColumnSpec[Any]] = (
     _column("name", "SYSTEM", 12, 0, _system_name, align="left", flex=1, max_width=24),
@@ -497,43 +510,43 @@ SYSTEM_COLUMNS: Sequence[ColumnSpec[Any]] = (
 )
 WRONG_COLUMNS: Sequence[ColumnSpec[Any]] = (
     _column("mark", "", 1, 0, _mark, align="left"),
-    replace(_COLUMNS_OF_FINDINGS["entity"], width=20, max_width=38, flex=1),
-    replace(_COLUMNS_OF_FINDINGS["what"], cell=_wrong, width=18, flex=6),
-    replace(_COLUMNS_OF_FINDINGS["since"], width=7),
+    replace(_FINDING_SPECS["entity"], width=20, max_width=38, flex=1),
+    replace(_FINDING_SPECS["what"], cell=_wrong, width=18, flex=6),
+    replace(_FINDING_SPECS["since"], width=7),
 )
 SERVERS: Sequence[ColumnSpec[Any]] = (
-    replace(_OF_SERVERS["name"], max_width=30),
-    replace(_OF_SERVERS["meta"], priority=1),
-    replace(_OF_SERVERS["streams_led"], priority=2),
-    replace(_OF_SERVERS["cpu"], priority=3),
-    replace(_OF_SERVERS["file"], priority=4),
-    replace(_OF_SERVERS["in_s"], priority=5),
-    replace(_OF_SERVERS["conns"], priority=6),
-    replace(_OF_SERVERS["memory"], priority=7),
-    replace(_OF_SERVERS["out_s"], priority=8),
-    replace(_OF_SERVERS["behind"], priority=9),
-    replace(_OF_SERVERS["version"], priority=10),
-    replace(_OF_SERVERS["uptime"], priority=11),
+    replace(_SERVER_SPECS["name"], max_width=30),
+    replace(_SERVER_SPECS["meta"], priority=1),
+    replace(_SERVER_SPECS["streams_led"], priority=2),
+    replace(_SERVER_SPECS["cpu"], priority=3),
+    replace(_SERVER_SPECS["file"], priority=4),
+    replace(_SERVER_SPECS["in_s"], priority=5),
+    replace(_SERVER_SPECS["conns"], priority=6),
+    replace(_SERVER_SPECS["memory"], priority=7),
+    replace(_SERVER_SPECS["out_s"], priority=8),
+    replace(_SERVER_SPECS["behind"], priority=9),
+    replace(_SERVER_SPECS["version"], priority=10),
+    replace(_SERVER_SPECS["uptime"], priority=11),
 )
 BUSIEST: Sequence[ColumnSpec[Any]] = (
-    replace(_OF_STREAMS["name"], width=12, max_width=40),
-    _column("stored", "IN/s 30s", 8, 1, _stored_lately),
-    replace(_OF_STREAMS["trend"], priority=2),
-    replace(_OF_STREAMS["replicas"], priority=3, from_width=0, max_width=30),
-    replace(_OF_STREAMS["msgs"], priority=4),
-    replace(_OF_STREAMS["bytes"], priority=5),
+    replace(_STREAM_SPECS["name"], width=12, max_width=40),
+    _column("stored", "IN/s 30s", 8, 1, _stored_per_s),
+    replace(_STREAM_SPECS["trend"], priority=2),
+    replace(_STREAM_SPECS["replicas"], priority=3, from_width=0, max_width=30),
+    replace(_STREAM_SPECS["msgs"], priority=4),
+    replace(_STREAM_SPECS["bytes"], priority=5),
 )
 LAGGING: Sequence[ColumnSpec[Any]] = (
-    replace(_OF_CONSUMERS["name"], width=12, max_width=40),
-    replace(_OF_CONSUMERS["pending"], priority=1),
-    _column("growing", "CHANGE", 8, 2, _growing),
-    replace(_OF_CONSUMERS["trend"], priority=3),
-    replace(_OF_CONSUMERS["stream"], priority=4, max_width=24),
-    replace(_OF_CONSUMERS["status"], priority=5, width=20),
-    replace(_OF_CONSUMERS["lag"], priority=6),
+    replace(_CONSUMER_SPECS["name"], width=12, max_width=40),
+    replace(_CONSUMER_SPECS["pending"], priority=1),
+    _column("growing", "CHANGE", 8, 2, _pending_change),
+    replace(_CONSUMER_SPECS["trend"], priority=3),
+    replace(_CONSUMER_SPECS["stream"], priority=4, max_width=24),
+    replace(_CONSUMER_SPECS["status"], priority=5, width=20),
+    replace(_CONSUMER_SPECS["lag"], priority=6),
 )
 EVENTS: Sequence[ColumnSpec[Any]] = (
-    replace(_OF_EVENTS["time"], width=8, cell=_clock),
-    replace(_OF_EVENTS["where"], width=22, max_width=38),
-    replace(_OF_EVENTS["text"], width=24, cell=_event),
+    replace(_EVENT_SPECS["time"], width=8, cell=_clock),
+    replace(_EVENT_SPECS["where"], width=22, max_width=38),
+    replace(_EVENT_SPECS["text"], width=24, cell=_event),
 )

@@ -15,26 +15,26 @@ from natstui.model.findings.finding import Finding
 from natstui.model.records.record import Advisory
 from natstui.tui.findings.detail import FindingDetail
 from natstui.tui.findings.keys import FindingKeys
-from natstui.tui.frame.action_keys import allowed
+from natstui.tui.frame.action_keys import is_allowed
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Open, Typed
-from natstui.tui.frame.selection import watch_shown
-from natstui.tui.frame.systems import of_system, own_key, system_of
+from natstui.tui.frame.messages import CommandEntered, Open
+from natstui.tui.frame.selection import watch_visible_rows
+from natstui.tui.frame.systems import find_system_row, own_key, system_of
 from natstui.tui.frame.table_screen import table_columns
 from natstui.tui.frame.table_text import Rows
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.big_table import BigTable
-from natstui.tui.kit.table.paint import Look
+from natstui.tui.kit.table.paint import RowAppearance
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.view import RowHighlighted, RowSelected, VisibleChanged
 from natstui.tui.kit.text import safe
-from natstui.tui.overview.layout import arrange, subtitle_of
+from natstui.tui.overview.layout import arrange, find_subtitle
 from natstui.tui.overview.panels import PANELS, TITLES, UNTITLED, Panel, PanelId, panels
 from natstui.tui.overview.vitals import VITALS_HELP, vitals
 
 
 class PanelTable(BigTable):
-    """The rows of a panel in a titled frame; below its last row begins the next panel."""
+    """The table of a panel in a titled frame; the cursor moves on into the next panel."""
 
     DEFAULT_CSS = """
     PanelTable {
@@ -51,18 +51,22 @@ class PanelTable(BigTable):
         super().__init__((), id=panel, titles=panel not in UNTITLED)
         self.border_title = TITLES[panel]
 
-    def _look(self, y: int) -> Look | None:
-        """Return the content of a line: only the focused panel has a cursor."""
-        look = super()._look(y)
-        return look if look is None or self.has_focus else look._replace(cursor=False)
+    def _row_appearance(self, y: int) -> RowAppearance | None:
+        """Return the appearance of a line; only the focused panel shows its cursor."""
+        appearance = super()._row_appearance(y)
+        return (
+            appearance
+            if appearance is None or self.has_focus
+            else appearance._replace(cursor=False)
+        )
 
     def watch_has_focus(self, has_focus: bool) -> None:
-        """Show the cursor in the focused panel."""
+        """Show or hide the cursor of the panel."""
         super().watch_has_focus(has_focus)
         self.refresh()
 
     def action_step(self, rows: int) -> None:
-        """Move the cursor by rows, at the edge into the previous or next panel."""
+        """Move the cursor by `rows` rows; at the edge move to the previous or next panel."""
         if 0 <= self.cursor + rows < len(self.source.order):
             super().action_step(rows)
         elif rows > 0:
@@ -72,7 +76,7 @@ class PanelTable(BigTable):
 
 
 class PanelArea(Container):
-    """The area of all panels."""
+    """The container of all panels."""
 
     class Resized(Message):
         """The size of the area has changed, also without a new terminal size."""
@@ -83,7 +87,7 @@ class PanelArea(Container):
 
 
 class OverviewScreen(LiveScreen):
-    """Panels of findings, servers, busiest rows and events; enter opens a row."""
+    """The overview: panels of findings, servers, streams, consumers and events."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "describe", "Describe", id="describe"),
@@ -100,14 +104,14 @@ class OverviewScreen(LiveScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.finding = FindingKeys(self, self.chosen)
-        self.where.meant = self._meant
+        self.finding = FindingKeys(self, self.find_finding)
+        self.scope.get_target_keys = self._get_target_keys
         self.tables: dict[PanelId, PanelTable] = {panel: PanelTable(panel) for panel in PANELS}
-        self._shown: Mapping[PanelId, Panel] = {}
-        self._visible: dict[str, tuple[Hashable, ...]] = {}
+        self._panels: Mapping[PanelId, Panel] = {}
+        self._visible_keys: dict[str, tuple[Hashable, ...]] = {}
 
     def body(self) -> Iterable[Widget]:
-        """Yield bands of panels, each as high as the space allows."""
+        """Yield the panels in their bands."""
         tables = self.tables
         yield PanelArea(
             tables["systems"],
@@ -122,140 +126,146 @@ class OverviewScreen(LiveScreen):
         self.set_focus(self.tables["wrong"])
 
     @on(PanelArea.Resized)
-    def _fit(self) -> None:
-        """Arrange the panels for another size."""
+    def _schedule_arrange(self) -> None:
+        """Arrange the panels for the new size, after the next refresh."""
         self.call_after_refresh(self._arrange)
 
     def second_line(self) -> list[Cell]:
-        """Return the totals of all shown systems, instead of the account's line."""
-        return vitals(self.where.shown, self.size.width)
+        """Return the line with the totals of all shown systems."""
+        return vitals(self.scope.shown_systems, self.size.width)
 
     def refresh_state(self) -> None:
-        """Show the newer rows of every panel."""
-        self._shown = {panel.id: panel for panel in panels(self.where.shown)}
+        """Show the newest rows of every panel."""
+        self._panels = {panel.id: panel for panel in panels(self.scope.shown_systems)}
         self._arrange()
-        self.tables["wrong"].set_class(bool(self._shown["wrong"].rows.order), "-bad")
+        self.tables["wrong"].set_class(bool(self._panels["wrong"].rows.order), "-bad")
 
     def _arrange(self) -> None:
-        """Set the size of every panel."""
-        if not self._shown or not self.is_mounted:
+        """Set the size, columns and title of every panel."""
+        if not self._panels or not self.is_mounted:
             return
         size = self.body_container.size
-        counts = {id: len(panel.rows.order) for id, panel in self._shown.items()}
-        places = {
-            place.id: place for band in arrange(size.width, size.height, counts) for place in band
+        counts = {id: len(panel.rows.order) for id, panel in self._panels.items()}
+        size_by_panel = {
+            panel_size.id: panel_size
+            for band in arrange(size.width, size.height, counts)
+            for panel_size in band
         }
-        subtitles = subtitle_of(places, self._shown["servers"], self.where.shown)
+        subtitles = find_subtitle(size_by_panel, self._panels["servers"], self.scope.shown_systems)
         for panel, table in self.tables.items():
-            panel_place = places.get(panel)
-            table.display = panel_place is not None
-            if panel_place is None:
+            panel_size = size_by_panel.get(panel)
+            table.display = panel_size is not None
+            if panel_size is None:
                 continue
-            table.styles.width, table.styles.height = panel_place.width, panel_place.height
-            table.set_class(not panel_place.framed, "-bare")
-            fitted_panel = self._shown[panel].fitted(
-                panel_place.width - (2 if panel_place.framed else 0)
+            table.styles.width, table.styles.height = panel_size.width, panel_size.height
+            table.set_class(not panel_size.is_framed, "-bare")
+            fitted_panel = self._panels[panel].fit_columns(
+                panel_size.width - (2 if panel_size.is_framed else 0)
             )
             table.empty, table.border_title = (
                 fitted_panel.empty,
-                fitted_panel.title(panel_place.rows_count),
+                fitted_panel.title(panel_size.rows_count),
             )
             table.border_subtitle = safe(subtitles.get(panel, ""))
-            if panel == "busiest" and not fitted_panel.rows.order and self.may_add_stream:
+            if panel == "busiest" and not fitted_panel.rows.order and self.can_add_stream:
                 table.empty += f": create one in {key_of(self, 'screen.streams')} Streams"
             table.show(fitted_panel.rows, columns=table_columns(fitted_panel.rows.specs))
 
     @property
-    def may_add_stream(self) -> bool:
-        """Return whether a stream can be created here."""
-        return self.state.replay is None and allowed(self.state, "add-stream")
+    def can_add_stream(self) -> bool:
+        """Return whether the user may create a stream: live, and with permission."""
+        return self.state.replay is None and is_allowed(self.state, "add-stream")
 
-    def _focused(self) -> PanelTable:
+    def _focused_panel(self) -> PanelTable:
         """Return the focused panel, else the findings panel."""
         return self.focused if isinstance(self.focused, PanelTable) else self.tables["wrong"]
 
-    def _meant(self) -> Iterable[object]:
-        return {self._focused().cursor_key} if self.is_mounted else ()
+    def _get_target_keys(self) -> Iterable[object]:
+        return {self._focused_panel().cursor_key} if self.is_mounted else ()
 
-    def _row(self, panel: PanelId) -> tuple[Any, int] | None:
-        """Return the view and the row under the cursor of a panel."""
+    def _row_under_cursor(self, panel: PanelId) -> tuple[Any, int] | None:
+        """Return the view and row number under the cursor of a panel; None without rows."""
         rows = self.tables[panel].source
         cursor = self.tables[panel].cursor
         if not isinstance(rows, Rows) or cursor >= len(rows.order):
             return None
-        return of_system(rows.view, rows.order[cursor])
+        return find_system_row(rows.view, rows.order[cursor])
 
-    def chosen(self) -> Finding | None:
+    def find_finding(self) -> Finding | None:
         """Return the finding under the cursor; None in another panel."""
-        view_and_row = self._row("wrong") if self._focused().id == "wrong" else None
+        view_and_row = (
+            self._row_under_cursor("wrong") if self._focused_panel().id == "wrong" else None
+        )
         if view_and_row is None:
             return None
         finding: Finding = view_and_row[0].at(view_and_row[1])
         return finding
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered: keys of findings only with one under the cursor."""
+        """Return whether an action is enabled: keys of findings only with a finding under the
+        cursor.
+        """
         of_finding = action == "describe" or parameters[:1] == ("finding",)
-        if of_finding and (not self.is_mounted or self.chosen() is None):
+        if of_finding and (not self.is_mounted or self.find_finding() is None):
             return False
         return super().check_action(action, parameters)
 
     def on_descendant_focus(self) -> None:
-        """Update the keys for the newly focused panel."""
+        """Update the keys in the footer for the focused panel."""
         self.refresh_bindings()
 
     @on(RowHighlighted)
     def _on_another_row(self) -> None:
         self.refresh_bindings()
-        if self.where.joins:
-            self.strip.show(self.where, paused=self.paused)
+        if self.scope.is_joined:
+            self.strip.show(self.scope, paused=self.paused)
 
     def action_describe(self) -> None:
         """Open the finding under the cursor."""
-        if (finding := self.chosen()) is not None:
+        if (finding := self.find_finding()) is not None:
             self.app.push_screen(FindingDetail(finding))
 
     @on(RowSelected)
-    def _go(self, message: RowSelected) -> None:
-        """Open the subject of a row."""
+    def _open_row(self, message: RowSelected) -> None:
+        """Open the screen for the row of a panel."""
         key = own_key(message.key)
         match message.table.id:
             case "wrong":
                 self.finding.action_go()
             case "systems" if key is not None:
-                self.app.post_message(Typed(f"ctx {key[0]}"))
+                self.app.post_message(CommandEntered(f"ctx {key[0]}"))
             case "servers":
-                self.app.post_message(Typed("servers"))
+                self.app.post_message(CommandEntered("servers"))
             case "busiest" if key is not None:
-                self._open(Open("stream", str(key[0])), message.key)
+                self._post_for_row(Open("stream", str(key[0])), message.key)
             case "lagging" if key is not None:
-                self._open(Open("consumer", str(key[0]), str(key[1])), message.key)
+                self._post_for_row(Open("consumer", str(key[0]), str(key[1])), message.key)
             case "events":
-                self._go_to_event(message.key)
+                self._open_event(message.key)
 
-    def _open(self, message: Open, key: object) -> None:
+    def _post_for_row(self, message: Open, key: object) -> None:
         message.system = system_of(key)
         self.app.post_message(message)
 
-    def _go_to_event(self, key: object) -> None:
+    def _open_event(self, key: object) -> None:
         """Open the consumer or stream of an event, else all events."""
-        view_and_row = self._row("events")
+        view_and_row = self._row_under_cursor("events")
         event = None if view_and_row is None else view_and_row[0].at(view_and_row[1])
         state = self.state
         if isinstance(event, Advisory) and event.stream:
             if (event.stream, event.consumer) in {
                 consumer_key[:2] for consumer_key in state.consumers.roster.keys
             }:
-                self._open(Open("consumer", event.stream, event.consumer), key)
+                self._post_for_row(Open("consumer", event.stream, event.consumer), key)
                 return
             if event.stream in state.streams.roster.rows_of_stream:
-                self._open(Open("stream", event.stream), key)
+                self._post_for_row(Open("stream", event.stream), key)
                 return
-        self.app.post_message(Typed("events"))
+        self.app.post_message(CommandEntered("events"))
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:
         """Request that visible rows are polled first."""
         if message.table.id in ("busiest", "lagging"):
-            self._visible[str(message.table.id)] = message.keys
-            watch_shown(self, [key for keys in self._visible.values() for key in keys])
+            self._visible_keys[str(message.table.id)] = message.keys
+            watch_visible_rows(self, [key for keys in self._visible_keys.values() for key in keys])

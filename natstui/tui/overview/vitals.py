@@ -1,4 +1,4 @@
-"""The line of figures at the top of the overview: findings, rates, storage."""
+"""The line of totals at the top of the overview: findings, rates, pending, storage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from natstui.clean import clean_line
 from natstui.model.live.state import State
 from natstui.model.live.totals import Total, delivered_per_s, pending_msgs, stored_per_s
-from natstui.tui.frame.head.status_text import wrong_cell
+from natstui.tui.frame.head.status_text import findings_cell
 from natstui.tui.frame.systems import SystemState
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.overview.panels import storage_cell, total_text
@@ -23,14 +23,14 @@ VITALS_HELP = (
         "of what all servers have.",
     ),
 )
-"""The figures: name, explanation."""
+"""The figures of the line, each with its explanation."""
 
 _WIDE_FROM_COLUMNS = 110
 _SHORT_NAME_CELLS = 12
 
 
 def vitals(systems: Sequence[SystemState], width: int) -> list[Cell]:
-    """Return the figures of these systems together, for a line of `width` cells."""
+    """Return the cells with the totals of these systems, for a line of `width` cells."""
     states = [system.state for system in systems]
     is_narrow = width < _WIDE_FROM_COLUMNS
     spark_cells, bar_cells = (4, 4) if is_narrow else (12, 10)
@@ -39,12 +39,12 @@ def vitals(systems: Sequence[SystemState], width: int) -> list[Cell]:
     if any(not state.costs for state in states):
         return [*parts, Cell("waiting for the first poll", "dim")]
     if not is_narrow:
-        parts.append(wrong_cell(states))
+        parts.append(findings_cell(states))
     for title, get, text in _FIGURES:
         minute, now = total_text(systems, get, text, spark_cells)
         parts.append(Cell(f"{title} {minute} {now}"))
     storage = storage_cell(states, bar_cells)
-    parts.append(Cell(f"STORAGE {storage.text}", "", len("STORAGE "), storage.look))
+    parts.append(Cell(f"STORAGE {storage.text}", "", len("STORAGE "), storage.style_name))
     return parts
 
 
@@ -60,7 +60,9 @@ _FIGURES: tuple[tuple[str, Callable[[State], Total], Callable[[float | None], st
 
 
 def _name(systems: Sequence[SystemState]) -> str:
-    """Return the account, else the server of the connection."""
+    """Return the name of the account, else the connection target; of several systems their
+    number.
+    """
     if len(systems) > 1:
         return f"{len(systems)} systems"
     state = systems[0].state

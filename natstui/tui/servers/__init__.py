@@ -1,1 +1,1 @@
-"""The server screen: connection, account, permissions, what monitoring costs."""
+"""The server screen: servers, connection, account, permissions and cost of monitoring."""

@@ -12,12 +12,12 @@ from natstui.model.servers.leaders import Leaders
 from natstui.model.servers.server import Servers, ServerSeen
 from natstui.model.servers.watch import NO_SERVERS, ServerWatch
 from natstui.model.traffic import Traffic
-from natstui.tui.frame.columns import ColumnSpec, Listed, column_spec
+from natstui.tui.frame.columns import ColumnSpec, ItemsView, column_spec
 from natstui.tui.kit.table.rows import Cell
 
 
-class ServerView(Listed[ServerSeen]):
-    """Servers, by row."""
+class ServerView(ItemsView[ServerSeen]):
+    """The servers at one moment, by row."""
 
     def __init__(
         self,
@@ -27,9 +27,7 @@ class ServerView(Listed[ServerSeen]):
         watch: ServerWatch = NO_SERVERS,
         now_us: int = 0,
     ) -> None:
-        """Create the rows; servers that are down by the `watch`, or only missing in `servers`,
-        keep their row.
-        """
+        """Create a row for each server in `seen`, and for each that the `watch` knows besides."""
         answering = () if seen is None else seen.rows
         down_s = {
             server_down.seen.name: (now_us - server_down.at_us) / 1e6 for server_down in watch.down
@@ -57,11 +55,11 @@ class ServerView(Listed[ServerSeen]):
         ]
 
     def at(self, row: int) -> ServerRow:
-        """Return a server with its details."""
+        """Return the server in a row, with its rates and leaders."""
         return self._rows[row]
 
     def has_problem(self, row: int) -> bool:
-        """Return whether it is down, has slow consumers, or is nearly full."""
+        """Return whether the server is down, busy, nearly full, or has slow consumers."""
         server = self._rows[row]
         if server.down_s is not None:
             return True
@@ -72,7 +70,7 @@ _COLUMNS = {column.key: column for column in COLUMNS}
 
 
 def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[ServerView]:
-    """Return a column whose cells are red where the server is down."""
+    """Return a column; its cells are red for a server that is down."""
     spec = column_spec(_COLUMNS[key], ServerView.at, width, priority, **layout)
 
     def cell(view: ServerView, row: int) -> Cell:

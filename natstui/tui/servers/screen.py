@@ -1,4 +1,4 @@
-"""The servers of the system; below them our permissions, and the cost of monitoring."""
+"""The server screen: the table of servers, and texts about the system below it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from natstui.decoding import decoder_of
 from natstui.model.live.state import shown_at_us
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadServers, RemoveServer
-from natstui.model.servers.leaders import Leaders, leaders_of
+from natstui.model.servers.leaders import Leaders, count_leaders
 from natstui.model.servers.server import Meta, Servers, ServerSeen, rates_between
+from natstui.model.servers.text import removable_members, removal_prompt, summary
 from natstui.model.servers.watch import NO_SERVERS
-from natstui.model.servers.words import removable_members, removal_question, summary
 from natstui.model.traffic import Traffic
-from natstui.tui.frame.action_keys import REMOVE_SERVER, allowed
-from natstui.tui.frame.columns import ColumnSpec, Order, with_values
-from natstui.tui.frame.live import LiveScreen, Renewing, ScreenPart
+from natstui.tui.frame.action_keys import REMOVE_SERVER, is_allowed
+from natstui.tui.frame.columns import ColumnSpec, Order, find_filled_specs
+from natstui.tui.frame.live import LiveScreen, RepeatedRequest, ScreenPart
 from natstui.tui.frame.requests import SystemEngine, run_task
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.pick import Pick
@@ -30,35 +30,35 @@ from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.table.view import RowHighlighted
 from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
-from natstui.tui.servers.text import around_sections, monitor_sections, server_sections
+from natstui.tui.servers.text import monitor_sections, server_sections, system_sections
 
 
-class Removing(ScreenPart):
-    """The key that removes a silent peer from the meta group."""
+class ServerRemoval(ScreenPart):
+    """The key that removes a peer without replies from the meta group."""
 
     def __init__(self, screen: LiveScreen, get_servers: Callable[[], Servers | None]) -> None:
         """Create for a screen; `get_servers` returns the newest servers."""
-        self._screen, self._seen = screen, get_servers
+        self._screen, self._get_servers = screen, get_servers
 
-    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+    def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
         """Return whether the key is offered: live, with a removable peer; None in
         read-only mode.
         """
         state = self._screen.state
-        if state.replay is not None or not self.members():
+        if state.replay is not None or not self.removable_peers():
             return False
-        return True if allowed(state, REMOVE_SERVER.name) else None
+        return True if is_allowed(state, REMOVE_SERVER.name) else None
 
-    def members(self) -> Mapping[str, Meta]:
-        """Return the removable peers by name: those that do not reply."""
-        if (servers := self._seen()) is None:
+    def removable_peers(self) -> Mapping[str, Meta]:
+        """Return name → meta group of the peers that do not reply, and so can be removed."""
+        if (servers := self._get_servers()) is None:
             return {}
         replying = {row.name for row in servers.rows}
         return {name: meta for meta in servers.metas for name in removable_members(meta, replying)}
 
     def action_remove(self) -> None:
-        """Pick a peer, prompt for its name, and remove it."""
-        run_task(self._screen, self._remove, self._screen.engine, self.members())
+        """Prompt for a removable peer and its typed name, and remove it."""
+        run_task(self._screen, self._remove, self._screen.engine, self.removable_peers())
 
     async def _remove(self, engine: SystemEngine, peers: Mapping[str, Meta]) -> None:
         app = self._screen.app
@@ -66,19 +66,19 @@ class Removing(ScreenPart):
         name = await app.push_screen_wait(Pick("Which server will not come back?", options))
         if not name:
             return
-        title = f"{removal_question(peers[name], name)}. Type {name} to confirm"
-        typed_name = await app.push_screen_wait(Prompt(title, word_to_type=name))
+        title = f"{removal_prompt(peers[name], name)}. Type {name} to confirm"
+        typed_name = await app.push_screen_wait(Prompt(title, text_to_type=name))
         if typed_name is not None:
             engine.start(RemoveServer(0, name, typed_name), f"remove {name}")
 
 
 _decoder = decoder_of(Servers)
-_RENEWED_AFTER_S = 5.0
-_MOST_ROWS = 12
+_REPEAT_S = 5.0
+_MAX_ROWS = 12
 
 
 class ServerScreen(TableScreen):
-    """A table of servers; the one under the cursor, our connection and our cost below."""
+    """A table of servers; below it the server under the cursor, connection, account and cost."""
 
     BINDINGS: ClassVar[list[BindingType]] = [REMOVE_SERVER.binding("part('removing', 'remove')")]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SERVER_COLUMNS
@@ -86,29 +86,27 @@ class ServerScreen(TableScreen):
     START = Order("name")
     DEFAULT_CSS = "ServerScreen #texts { height: 1fr; }"
 
-    around = getters.query_one("#around", SectionText)
+    system_text = getters.query_one("#around", SectionText)
     server = getters.query_one("#server", SectionText)
     monitor = getters.query_one("#monitor", SectionText)
 
     def __init__(self) -> None:
         super().__init__()
-        self._forget()
-        self.removing = Removing(self, lambda: self._seen)
-        self._renewing = Renewing(
-            self, lambda: ReadServers(0), _RENEWED_AFTER_S, self._keep, self._forget
+        self._clear_rows()
+        self.removing = ServerRemoval(self, lambda: self._last_read)
+        self._repeated = RepeatedRequest(
+            self, lambda: ReadServers(0), _REPEAT_S, self._store_reply, self._clear_rows
         )
 
-    def _forget(self) -> None:
-        """Discard the rows."""
-        self._seen: Servers | None = None
+    def _clear_rows(self) -> None:
+        """Discard the servers read so far."""
+        self._last_read: Servers | None = None
         self._rates: Mapping[str, Traffic] = {}
         self._leaders = Leaders()
         self._problem = ""
 
     def body(self) -> Iterable[Widget]:
-        """Yield the table, and three texts side by side, or below each other on a narrow
-        screen.
-        """
+        """Yield the table and three texts: side by side, on a narrow screen one below another."""
         yield from super().body()
         texts = Horizontal(
             SectionText(id="around"),
@@ -121,66 +119,68 @@ class ServerScreen(TableScreen):
         yield scroll
 
     def on_mount(self) -> None:
-        """Start to read the servers repeatedly."""
-        self._renewing.begin()
+        """Start the repeated request for the servers."""
+        self._repeated.start()
 
     def refresh_state(self) -> None:
-        """Show the newer state, and request the servers again when due."""
-        self._renewing.keep_up()
+        """Show the newer state, and send the repeated request if it is due."""
+        self._repeated.send_if_due()
         if self.state.replay is not None:
-            self._leaders = leaders_of(self.state.streams.columns, self.state.consumers.columns)
+            self._leaders = count_leaders(self.state.streams.columns, self.state.consumers.columns)
         super().refresh_state()
-        rows = 1 if self._shown is None else len(self._shown.rows)
-        self.table.styles.height = 1 + max(1, min(rows, _MOST_ROWS))
+        rows = 1 if self._servers is None else len(self._servers.rows)
+        self.table.styles.height = 1 + max(1, min(rows, _MAX_ROWS))
         self.server.show(server_sections(self.state))
         self.monitor.show(monitor_sections(self.state))
-        self._tell()
+        self._show_selected()
 
     @property
-    def _shown(self) -> Servers | None:
-        """Return the newest servers, read or recorded."""
-        return self._seen if self.state.replay is None else self.state.servers.newest
+    def _servers(self) -> Servers | None:
+        """Return the newest servers: in a replay the recorded ones, else those last read."""
+        return self._last_read if self.state.replay is None else self.state.servers.newest
 
-    def _keep(self, reply: Answered) -> None:
-        """Store newer rows; after an error the old ones stay, with the reason."""
+    def _store_reply(self, reply: Answered) -> None:
+        """Store the servers of a reply; after an error the previous ones stay, and the error."""
         if reply.status != "done" or reply.body_json is None:
             self._problem = clean_line(reply.text)
             return
-        could_remove = bool(self.removing.members())
-        before, self._seen = self._seen, _decoder.decode(reply.body_json)
+        could_remove = bool(self.removing.removable_peers())
+        before, self._last_read = self._last_read, _decoder.decode(reply.body_json)
         self._problem = ""
-        if bool(self.removing.members()) is not could_remove:
+        if bool(self.removing.removable_peers()) is not could_remove:
             self.refresh_bindings()
-        self._rates = {} if before is None else rates_between(before, self._seen)
-        # Not with every poll: it looks at each replica of each row.
-        self._leaders = leaders_of(self.state.streams.columns, self.state.consumers.columns)
+        self._rates = {} if before is None else rates_between(before, self._last_read)
+        # Not with every poll: it reads each replica of each row.
+        self._leaders = count_leaders(self.state.streams.columns, self.state.consumers.columns)
 
     def view(self) -> ServerView:
-        """Return the servers that are known so far."""
+        """Return the rows: the newest servers, and those known from the state."""
         state = self.state
-        watch = NO_SERVERS if self._shown is None else state.servers
-        # Until it was asked twice here, those that are known anyway, as in a recording.
+        watch = NO_SERVERS if self._servers is None else state.servers
+        # Before the second reply, and in a replay, the rates are those of the state.
         rates = self._rates if self._rates and state.replay is None else state.servers.rates
-        return ServerView(self._shown, rates, self._leaders, watch, shown_at_us(state))
+        return ServerView(self._servers, rates, self._leaders, watch, shown_at_us(state))
 
-    def offered(self, view: Any, specs: Sequence[ColumnSpec[Any]]) -> Sequence[ColumnSpec[Any]]:
-        """Return the columns without those that no server reported: the text below explains it."""
-        return with_values(view, specs, view.rows())
+    def default_specs(
+        self, view: Any, specs: Sequence[ColumnSpec[Any]]
+    ) -> Sequence[ColumnSpec[Any]]:
+        """Return the columns for which at least one server reported a value."""
+        return find_filled_specs(view, specs, view.rows())
 
     def empty_text(self, total: int) -> str:
-        """Return why there are no rows."""
+        """Return the text of an empty table: the reason why there are no rows."""
         if total:
             return super().empty_text(total)
         if self.state.replay is not None:
             return "this recording has no servers"
-        if self._seen is not None and not self._problem:
+        if self._last_read is not None and not self._problem:
             return "no server could be read: UNAVAILABLE says why"
         return self._problem or "asking every server …"
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the caption: the source of the rows, and what is missing."""
+        """Return the caption: error, source of the rows, sort order, and whether it is paused."""
         counts_text = super().caption_text(shown, total)
-        if (servers := self._shown) is None:
+        if (servers := self._servers) is None:
             return counts_text
         parts = [clean_line(summary(servers)), counts_text.partition("  ·  ")[2]]
         if self.has_class("-narrow"):
@@ -188,20 +188,20 @@ class ServerScreen(TableScreen):
         parts += ["paused (p)"] if self.paused else []
         return "  ·  ".join([self._problem, *parts] if self._problem else parts)
 
-    def chosen(self) -> ServerSeen | None:
-        """Return the server under the cursor."""
+    def find_selected(self) -> ServerSeen | None:
+        """Return the server under the cursor; None in an empty table."""
         rows, position = self.rows, self.table.cursor
         if rows is None or position >= len(rows.order):
             return None
-        server = rows.view.things[rows.order[position]]
+        server = rows.view.items[rows.order[position]]
         assert isinstance(server, ServerSeen)
         return server
 
     @on(RowHighlighted)
-    def _tell(self) -> None:
-        """Show the server under the cursor in full."""
-        leaders = Leaders() if self._shown is None else self._leaders
-        around = around_sections(self._shown, self.chosen(), leaders)
-        self.around.show(around)
-        # The others have its room when there is nothing in it.
-        self.around.display = bool(around)
+    def _show_selected(self) -> None:
+        """Show the details of the server under the cursor, and the sections on all servers."""
+        leaders = Leaders() if self._servers is None else self._leaders
+        system_text = system_sections(self._servers, self.find_selected(), leaders)
+        self.system_text.show(system_text)
+        # Without content, the other texts get the space.
+        self.system_text.display = bool(system_text)

@@ -1,4 +1,4 @@
-"""The servers as text: our connection, account and cost; leaders, meta group, all accounts."""
+"""Texts about servers: connection, account, cost, leaders, meta group and all accounts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from natstui.model.records.link import LinkChanged
 from natstui.model.servers.leaders import Leaders
 from natstui.model.servers.replicas import state_of
 from natstui.model.servers.server import Servers, ServerSeen
-from natstui.model.servers.words import (
+from natstui.model.servers.text import (
     account_text,
     leader_bars,
     meta_text,
@@ -21,44 +21,47 @@ from natstui.tui.kit.sections import Line, Section, line
 from natstui.units import UNKNOWN, bytes_text, count_text, counted, duration_text
 
 _BAR_CELLS = 12
-_MOST_ACCOUNTS = 50
+_MAX_ACCOUNTS = 50
 
 
 def server_sections(state: State) -> list[Section]:
     """Return the sections of the connection and the account."""
-    return [_connection(state), _account(state.account, is_own=not _other(state))]
+    return [
+        _connection_section(state),
+        _account_section(state.account, is_own=not _watches_other_account(state)),
+    ]
 
 
-def _other(state: State) -> bool:
-    """Return whether another account than the connection's is watched."""
+def _watches_other_account(state: State) -> bool:
+    """Return whether the watched account is not that of the connection."""
     return state.started is not None and state.started.account is not None
 
 
 def monitor_sections(state: State) -> list[Section]:
-    """Return what cannot be read, the cost of monitoring, and the permissions of the user."""
-    sections = [_unavailable(state), _cost(state), _permissions(state)]
+    """Return the sections on unavailable data, the cost of monitoring, and permissions."""
+    sections = [_unavailable_section(state), _cost_section(state), _permissions_section(state)]
     return [section for section in sections if section.lines]
 
 
-def _connection(state: State) -> Section:
+def _connection_section(state: State) -> Section:
     link, engine_started = state.link, state.started
     target = engine_started.target if engine_started else UNKNOWN
     if link is None:
         return Section("CONNECTION", (line("target", target), line("state", "connecting")))
-    well = link.state == "connected"
-    # That the connection's own account has no JetStream says nothing of another one.
-    reason = "" if well and _other(state) else link.reason
+    is_ok = link.state == "connected"
+    # The reason may be about JetStream in the connection's account, not in the watched one.
+    reason = "" if is_ok and _watches_other_account(state) else link.reason
     lines = [
         line("target", target),
-        line("state", link.state + (f": {reason}" if reason else ""), "ok" if well else "bad"),
+        line("state", link.state + (f": {reason}" if reason else ""), "ok" if is_ok else "bad"),
     ]
     if link.server_version is not None:
-        lines += _server(link)
+        lines += _server_lines(link)
     return Section("CONNECTION", tuple(lines))
 
 
-def _server(link: LinkChanged) -> list[Line]:
-    """Return the INFO of the server at the time of connecting."""
+def _server_lines(link: LinkChanged) -> list[Line]:
+    """Return lines with the INFO that the server sent at the connection."""
     level = link.api_level
     return [
         line("server", f"{link.server_name or UNKNOWN} v{link.server_version}"),
@@ -73,21 +76,23 @@ def _server(link: LinkChanged) -> list[Line]:
     ]
 
 
-def _account(account: Account | None, *, is_own: bool) -> Section:
-    """Return the use of an account; only its own users know its limit of streams."""
+def _account_section(account: Account | None, *, is_own: bool) -> Section:
+    """Return the section on the use of an account; missing limits mean unlimited if `is_own`."""
     if account is None:
         return Section("ACCOUNT", (line("", "not read yet", "dim"),))
     unknown = "unlimited" if is_own else "an unknown limit"
 
-    def used(
+    def used_text(
         now: int, limit: int | None, text: object = count_text, no_limit_text: str = "unlimited"
     ) -> str:
         assert callable(text)
         share = f" ({100 * now / limit:.0f}%)" if limit else ""
         return f"{text(now)} of {text(limit) if limit is not None else no_limit_text}{share}"
 
-    streams = used(account.streams_count, account.max_streams_count, no_limit_text=unknown)
-    consumers = used(account.consumers_count, account.max_consumers_count, no_limit_text=unknown)
+    streams = used_text(account.streams_count, account.max_streams_count, no_limit_text=unknown)
+    consumers = used_text(
+        account.consumers_count, account.max_consumers_count, no_limit_text=unknown
+    )
 
     inflight = account.api_inflight_count
     return Section(
@@ -95,8 +100,8 @@ def _account(account: Account | None, *, is_own: bool) -> Section:
         (
             line("streams", streams),
             line("consumers", consumers),
-            line("file", used(account.storage_bytes, account.max_storage_bytes, bytes_text)),
-            line("memory", used(account.memory_bytes, account.max_memory_bytes, bytes_text)),
+            line("file", used_text(account.storage_bytes, account.max_storage_bytes, bytes_text)),
+            line("memory", used_text(account.memory_bytes, account.max_memory_bytes, bytes_text)),
             line("API requests", str(account.api_requests_count)),
             line("API errors", f"{account.api_errors_count} since the servers started"),
             line("API in flight", UNKNOWN if inflight is None else str(inflight)),
@@ -107,8 +112,8 @@ def _account(account: Account | None, *, is_own: bool) -> Section:
 _UNAVAILABLE = "UNAVAILABLE"
 
 
-def _unavailable(state: State) -> Section:
-    """Return what the polls could not read."""
+def _unavailable_section(state: State) -> Section:
+    """Return the section on data that the polls could not read."""
     lines = [
         line(
             source, gap.reason + (f" ({gap.denied_subject})" if gap.denied_subject else ""), "warn"
@@ -118,7 +123,7 @@ def _unavailable(state: State) -> Section:
     return Section(_UNAVAILABLE, tuple(lines))
 
 
-def _permissions(state: State) -> Section:
+def _permissions_section(state: State) -> Section:
     permitted = state.permitted
     if permitted is None:
         return Section("PERMISSIONS", (line("", "the server did not report it", "dim"),))
@@ -145,7 +150,7 @@ def _interval_text(state: State) -> str:
     return text if oldest_us is None else f"{text}, oldest row {duration_text(oldest_us / 1e6)}"
 
 
-def _cost(state: State) -> Section:
+def _cost_section(state: State) -> Section:
     if not state.costs:
         return Section("COST OF MONITORING", (line("", "no poll yet", "dim"),))
     newest = state.costs[-1].cost
@@ -169,30 +174,30 @@ def _cost(state: State) -> Section:
     )
 
 
-def around_sections(
+def system_sections(
     servers: Servers | None, chosen_server: ServerSeen | None, leaders: Leaders
 ) -> list[Section]:
-    """Return all sections about the servers that have content."""
-    sections = [] if chosen_server is None else [_chosen_server(chosen_server, servers)]
-    sections.append(_leaders(servers, leaders))
+    """Return the sections with content on a server, leaders, meta groups and accounts."""
+    sections = [] if chosen_server is None else [_chosen_server_section(chosen_server, servers)]
+    sections.append(_leaders_section(servers, leaders))
     if servers is not None:
-        sections += [_metas(servers), _accounts(servers), _missing(servers)]
+        sections += [_meta_section(servers), _accounts_section(servers), _missing_section(servers)]
     return [section for section in sections if section.lines]
 
 
-def _both(msgs: int | None, size_bytes: int | None) -> str:
+def _traffic_text(msgs: int | None, size_bytes: int | None) -> str:
     return f"{counted(count_text(msgs), 'message')}, {bytes_text(size_bytes)}"
 
 
-def _chosen_server(server: ServerSeen, servers: Servers | None) -> Section:
-    """Return the details of a server, and why some are missing."""
+def _chosen_server_section(server: ServerSeen, servers: Servers | None) -> Section:
+    """Return the section on a server, with the reason for missing details."""
     jetstream = server.jetstream
     lines = [
         line("domain", server.domain or (UNKNOWN if jetstream is None else "none")),
-        line("in", _both(server.in_msgs, server.in_bytes)),
-        line("out", _both(server.out_msgs, server.out_bytes)),
+        line("in", _traffic_text(server.in_msgs, server.in_bytes)),
+        line("out", _traffic_text(server.out_msgs, server.out_bytes)),
         line("cores", count_text(server.cores_count)),
-        line("routes", _routes(server)),
+        line("routes", _routes_text(server)),
         line("leafnodes", count_text(server.leafnodes_count)),
         line("gateways", count_text(server.gateways_count)),
         line("file", storage_text(None if jetstream is None else jetstream.file)),
@@ -215,21 +220,21 @@ def _chosen_server(server: ServerSeen, servers: Servers | None) -> Section:
         ]
     lines = [text_line for text_line in lines if text_line.text != UNKNOWN]
     if servers is not None and servers.source == "account":
-        lines.append(line("", _OF_SYSTEM_ACCOUNT, "dim"))
+        lines.append(line("", _SYSTEM_ACCOUNT_NOTE, "dim"))
     return Section(f"SERVER {server.name}", tuple(lines))
 
 
-_OF_SYSTEM_ACCOUNT = "CPU, memory and storage: servers report them to the system account only"
+_SYSTEM_ACCOUNT_NOTE = "CPU, memory and storage: servers report them to the system account only"
 
 
-def _routes(server: ServerSeen) -> str:
+def _routes_text(server: ServerSeen) -> str:
     if server.routes_count is None or server.neighbours_count is None:
         return UNKNOWN
     return f"{server.routes_count} to {server.neighbours_count} servers"
 
 
-def _leaders(servers: Servers | None, leaders: Leaders) -> Section:
-    """Return the number of leaders by server: of all accounts if known, else of ours."""
+def _leaders_section(servers: Servers | None, leaders: Leaders) -> Section:
+    """Return the section on leaders by server: of all accounts if known, else of the own one."""
     rows = () if servers is None else servers.rows
     by_server = {
         row.name: row.jetstream.streams_led_count
@@ -247,22 +252,24 @@ def _leaders(servers: Servers | None, leaders: Leaders) -> Section:
     return Section(f"STREAMS LED, {scope_text}", tuple(lines))
 
 
-def _metas(servers: Servers) -> Section:
+def _meta_section(servers: Servers) -> Section:
     lines: list[Line] = []
     for meta in servers.metas:
         label = meta.cluster if len(servers.metas) > 1 else ""
-        replies = servers.leader_answers(meta)
-        well = meta.leader is not None and replies
-        lines.append(line(label, meta_text(meta, answers=replies), "" if well else "bad"))
+        has_leader_replied = servers.has_leader_reply(meta)
+        is_ok = meta.leader is not None and has_leader_replied
+        lines.append(
+            line(label, meta_text(meta, has_reply=has_leader_replied), "" if is_ok else "bad")
+        )
         for peer in meta.peers:
-            well = state_of(peer) == "current"
-            lines.append(line(peer.name, peer_text(peer), "" if well else "bad"))
+            is_ok = state_of(peer) == "current"
+            lines.append(line(peer.name, peer_text(peer), "" if is_ok else "bad"))
     return Section("META GROUP", tuple(lines))
 
 
-def _accounts(servers: Servers) -> Section:
+def _accounts_section(servers: Servers) -> Section:
     lines = tuple(
-        line(account.name, account_text(account)) for account in servers.accounts[:_MOST_ACCOUNTS]
+        line(account.name, account_text(account)) for account in servers.accounts[:_MAX_ACCOUNTS]
     )
     more_count = len(servers.accounts) - len(lines)
     lines += (line("", f"and {more_count} more", "dim"),) if more_count else ()
@@ -272,7 +279,7 @@ def _accounts(servers: Servers) -> Section:
     return Section("ACCOUNTS", lines)
 
 
-def _missing(servers: Servers) -> Section:
-    """Return which replies of servers are missing."""
+def _missing_section(servers: Servers) -> Section:
+    """Return the section on missing replies of servers."""
     lines = tuple(line("", f"{part.what}: {part.reason}", "warn") for part in servers.missing)
     return Section(_UNAVAILABLE, lines)

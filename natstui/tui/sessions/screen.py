@@ -1,4 +1,4 @@
-"""Every recording; enter replays one, and keys analyse, rename, note, pack and delete it."""
+"""The screen of the recordings: replay, analyse, rename, note, pack and delete."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from natstui.model.records.recording import (
     ListSessions,
     SessionAction,
     SessionSummary,
-    what_goes,
+    deleted_session_text,
 )
-from natstui.tui.frame.columns import ColumnSpec, Listed, Order
-from natstui.tui.frame.live import Question, ScreenPart, ask
-from natstui.tui.frame.messages import Replay, Typed
+from natstui.tui.frame.columns import ColumnSpec, ItemsView, Order
+from natstui.tui.frame.live import CommandPrompt, ScreenPart, prompt_command
+from natstui.tui.frame.messages import CommandEntered, Replay
 from natstui.tui.frame.requests import run_task, show_reply
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
@@ -31,40 +31,40 @@ from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.view import RowSelected
 from natstui.units import bytes_text, count_text, duration_text, local_text
 
-_LOOKS = {"recording": "bad", "complete": "ok", "cut off": "warn", "damaged": "bad"}
+_STYLE_BY_STATUS = {"recording": "bad", "complete": "ok", "cut off": "warn", "damaged": "bad"}
 
 
-class SessionView(Listed[SessionSummary]):
-    """Recordings, by row."""
+class SessionView(ItemsView[SessionSummary]):
+    """A view of recordings."""
 
     def __init__(self, sessions: Sequence[SessionSummary]) -> None:
         texts = [f"{session.id} {session.name} {session.server}" for session in sessions]
         super().__init__(sessions, [(session.folder, session.id) for session in sessions], texts)
 
     def has_problem(self, row: int) -> bool:
-        """Return whether something is missing in it."""
-        session = self.things[row]
+        """Return whether the recording is damaged, was cut off or has gaps."""
+        session = self.items[row]
         return bool(
             session.problem or session.gaps_count or session.status in ("cut off", "damaged")
         )
 
 
-def _begun(view: SessionView, row: int) -> Cell:
-    """When it began, local time."""
-    session = view.things[row]
+def _started(view: SessionView, row: int) -> Cell:
+    """Local time at which the recording started."""
+    session = view.items[row]
     start_text = local_text(session.started_at_us, "%Y-%m-%d %H:%M:%S")
     return Cell(start_text if session.started_at_us else clean_line(session.id), "dim")
 
 
 def _name(view: SessionView, row: int) -> Cell:
-    """Its name, given by people; else its folder."""
-    session = view.things[row]
+    """Name of the session, else that of its folder."""
+    session = view.items[row]
     return Cell(clean_line(session.name or session.id), "strong")
 
 
 def _server(view: SessionView, row: int) -> Cell:
-    """The server recorded; or why it cannot be read."""
-    session = view.things[row]
+    """Recorded server, or the reason why the session cannot be read."""
+    session = view.items[row]
     return (
         Cell(clean_line(session.problem), "bad")
         if session.problem
@@ -73,73 +73,90 @@ def _server(view: SessionView, row: int) -> Cell:
 
 
 def _span(view: SessionView, row: int) -> Cell:
-    """From the first to the last record."""
-    session = view.things[row]
+    """Time from the first to the last record."""
+    session = view.items[row]
     return Cell(duration_text((session.ended_at_us - session.started_at_us) / 1e6))
 
 
 def _size(view: SessionView, row: int) -> Cell:
     """Bytes on disk."""
-    return Cell(bytes_text(view.things[row].size_bytes))
+    return Cell(bytes_text(view.items[row].size_bytes))
 
 
 def _streams(view: SessionView, row: int) -> Cell:
-    """Streams known near the end."""
-    return Cell(count_text(view.things[row].streams_count))
+    """Number of streams near the end of the session."""
+    return Cell(count_text(view.items[row].streams_count))
 
 
 def _consumers(view: SessionView, row: int) -> Cell:
-    """Consumers known near the end."""
-    return Cell(count_text(view.things[row].consumers_count))
+    """Number of consumers near the end of the session."""
+    return Cell(count_text(view.items[row].consumers_count))
 
 
 def _benchmarks(view: SessionView, row: int) -> Cell:
-    """Benchmarks that ran meanwhile."""
-    return Cell(count_text(view.things[row].benchmarks_count))
+    """Number of benchmarks that ran during the session."""
+    return Cell(count_text(view.items[row].benchmarks_count))
 
 
 def _gaps(view: SessionView, row: int) -> Cell:
-    """Times something could not be recorded, or was deleted to keep within a limit."""
-    count = view.things[row].gaps_count
+    """Number of gaps: records that could not be written, or were deleted because of a limit."""
+    count = view.items[row].gaps_count
     return Cell(count_text(count), "warn" if count else "dim")
 
 
 def _status(view: SessionView, row: int) -> Cell:
     """Still recorded, complete, cut off because its recorder was killed, or damaged."""
-    status = view.things[row].status
-    return Cell(status, _LOOKS.get(status, "bad"))
+    status = view.items[row].status
+    return Cell(status, _STYLE_BY_STATUS.get(status, "bad"))
 
 
 def _notes(view: SessionView, row: int) -> Cell:
-    """What people wrote about the whole of it."""
-    return Cell(clean_line(" · ".join(view.things[row].notes)), "dim")
+    """Notes about the complete recording."""
+    return Cell(clean_line(" · ".join(view.items[row].notes)), "dim")
 
 
-_by = SessionView.by
-_words: Callable[..., ColumnSpec[SessionView]] = partial(ColumnSpec, align="left", descends=False)
-_number: Callable[..., ColumnSpec[SessionView]] = ColumnSpec
+_sort_by = SessionView.sort_by
+_text_column: Callable[..., ColumnSpec[SessionView]] = partial(
+    ColumnSpec, align="left", descends=False
+)
+_number_column: Callable[..., ColumnSpec[SessionView]] = ColumnSpec
 
 SESSION_COLUMNS: tuple[ColumnSpec[SessionView], ...] = (
-    _words("begun", "BEGUN", 19, 0, _begun, _by(lambda session: session.started_at_us)),
-    _words("name", "NAME", 14, 1, _name, _by(lambda session: session.name), flex=3),
-    _words("server", "SERVER", 8, 5, _server, _by(lambda session: session.server), flex=1),
-    _number(
+    _text_column(
+        "begun", "BEGUN", 19, 0, _started, _sort_by(lambda session: session.started_at_us)
+    ),
+    _text_column("name", "NAME", 14, 1, _name, _sort_by(lambda session: session.name), flex=3),
+    _text_column(
+        "server", "SERVER", 8, 5, _server, _sort_by(lambda session: session.server), flex=1
+    ),
+    _number_column(
         "span",
         "SPAN",
         7,
         2,
         _span,
-        _by(lambda session: session.ended_at_us - session.started_at_us),
+        _sort_by(lambda session: session.ended_at_us - session.started_at_us),
     ),
-    _number("size", "SIZE", 9, 3, _size, _by(lambda session: session.size_bytes)),
-    _number("streams", "STREAMS", 7, 6, _streams, _by(lambda session: session.streams_count)),
-    _number("consumers", "CONS", 6, 7, _consumers, _by(lambda session: session.consumers_count)),
-    _number(
-        "benchmarks", "BENCH", 5, 9, _benchmarks, _by(lambda session: session.benchmarks_count)
+    _number_column("size", "SIZE", 9, 3, _size, _sort_by(lambda session: session.size_bytes)),
+    _number_column(
+        "streams", "STREAMS", 7, 6, _streams, _sort_by(lambda session: session.streams_count)
     ),
-    _number("gaps", "GAPS", 5, 8, _gaps, _by(lambda session: session.gaps_count)),
-    _words("notes", "NOTES", 12, 10, _notes, _by(lambda session: session.notes), flex=2),
-    _words("status", "STATUS", 9, 4, _status, _by(lambda session: session.status)),
+    _number_column(
+        "consumers", "CONS", 6, 7, _consumers, _sort_by(lambda session: session.consumers_count)
+    ),
+    _number_column(
+        "benchmarks",
+        "BENCH",
+        5,
+        9,
+        _benchmarks,
+        _sort_by(lambda session: session.benchmarks_count),
+    ),
+    _number_column("gaps", "GAPS", 5, 8, _gaps, _sort_by(lambda session: session.gaps_count)),
+    _text_column(
+        "notes", "NOTES", 12, 10, _notes, _sort_by(lambda session: session.notes), flex=2
+    ),
+    _text_column("status", "STATUS", 9, 4, _status, _sort_by(lambda session: session.status)),
 )
 
 
@@ -152,7 +169,7 @@ PACKS = {
     "as it is": "with all recorded names and texts",
     "redacted": "with pseudonyms instead of names, and without texts",
 }
-"""How a recording can be packed, by the option to pick."""
+"""The options to pack a recording, with their explanations."""
 
 
 def title(session: SessionSummary) -> str:
@@ -160,24 +177,26 @@ def title(session: SessionSummary) -> str:
     return clean_line(session.name or session.id)
 
 
-def word_to_type(session: SessionSummary) -> str:
-    """Return the text to type before it is deleted: its name, if it has one."""
-    typable = (
+def text_to_type(session: SessionSummary) -> str:
+    """Return the text to type before a recording is deleted: its name if it can be typed, else
+    `delete`.
+    """
+    is_typable = (
         session.name.isascii()
         and session.name.isprintable()
         and session.name == session.name.strip()
     )
-    return session.name if session.name and typable else "delete"
+    return session.name if session.name and is_typable else "delete"
 
 
 def delete_text(session: SessionSummary) -> str:
-    """Return the question before it is deleted."""
-    question = f"Delete {what_goes(session)}? This cannot be undone."
-    return f"{question} To confirm, type {word_to_type(session)}"
+    """Return the text of the prompt before a recording is deleted."""
+    sentence = f"Delete {deleted_session_text(session)}? This cannot be undone."
+    return f"{sentence} To confirm, type {text_to_type(session)}"
 
 
-def asked_text(action: SessionAction, session: SessionSummary) -> tuple[str, str]:
-    """Return the title of an action's prompt, and its start text."""
+def prompt_texts(action: SessionAction, session: SessionSummary) -> tuple[str, str]:
+    """Return the title of an action's prompt, and the text to start with."""
     if action == "rename":
         return f"New name of {title(session)}:", session.name
     if action == "note":
@@ -202,60 +221,62 @@ class RecordingChanges(ScreenPart):
         get_session: Callable[[], SessionSummary | None],
         on_change: Callable[[], None],
     ) -> None:
-        """Create for a screen; `get_session` returns the recording under the cursor, or shows
-        there is none.
+        """Create for a screen; `get_session` returns the recording under the cursor, None without
+        one.
 
         `on_change` is called when the list may have changed.
         """
-        self._screen, self._chosen, self._changed = screen, get_session, on_change
+        self._screen, self._get_session, self._on_change = screen, get_session, on_change
 
-    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Return whether the actions are offered: with a recording."""
+    def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return whether the actions are offered: with a recording under the cursor."""
         return self._screen.has_row
 
     def action_change(self, action: SessionAction) -> None:
         """Prompt for the text of a change, and request it."""
-        if session := self._chosen():
-            self._ask_change(action, session)
+        if session := self._get_session():
+            self._prompt_change(action, session)
 
-    def _ask_change(self, action: SessionAction, session: SessionSummary) -> None:
+    def _prompt_change(self, action: SessionAction, session: SessionSummary) -> None:
         def show(_reply: Answered) -> None:
-            self._changed()
+            self._on_change()
 
-        title, text = asked_text(action, session)
-        command = partial(_change_of, action, session)
-        ask(
+        title, text = prompt_texts(action, session)
+        command = partial(_build_change, action, session)
+        prompt_command(
             self._screen,
-            Question(title, command, _TITLE, text=text, show=show, changes_host=True),
+            CommandPrompt(title, command, _TITLE, text=text, show=show, changes_host=True),
         )
 
     def action_pack(self) -> None:
-        """Pack a recording into one file, to send to somebody."""
-        if session := self._chosen():
+        """Prompt how to pack a recording into one file, and pack it."""
+        if session := self._get_session():
             run_task(self._screen, self._pack, session)
 
     async def _pack(self, session: SessionSummary) -> None:
         self._screen.engine.check_host_change()
         pick = Pick(f"Pack {title(session)}", list(PACKS.items()))
-        packing = await self._screen.app.push_screen_wait(pick)
-        if packing is not None:
-            self._ask_change("pack redacted" if packing == "redacted" else "pack", session)
+        packing_kind = await self._screen.app.push_screen_wait(pick)
+        if packing_kind is not None:
+            self._prompt_change("pack redacted" if packing_kind == "redacted" else "pack", session)
 
     def action_delete(self) -> None:
         """Delete a recording, after a prompt for its name."""
-        if session := self._chosen():
+        if session := self._get_session():
             run_task(self._screen, self._delete, session)
 
     async def _delete(self, session: SessionSummary) -> None:
         self._screen.engine.check_host_change()
-        prompt = Prompt(delete_text(session), word_to_type=word_to_type(session))
+        prompt = Prompt(delete_text(session), text_to_type=text_to_type(session))
         typed_name = await self._screen.app.push_screen_wait(prompt)
-        if typed_name is not None and (command := _change_of("delete", session, typed_name)):
+        if typed_name is not None and (command := _build_change("delete", session, typed_name)):
             show_reply(self._screen.app, await self._screen.engine.change(command, _TITLE), _TITLE)
-            self._changed()
+            self._on_change()
 
 
-def _change_of(action: SessionAction, session: SessionSummary, text: str) -> ChangeSession | None:
+def _build_change(
+    action: SessionAction, session: SessionSummary, text: str
+) -> ChangeSession | None:
     return ChangeSession(0, action, session.folder, text) if text.strip() else None
 
 
@@ -270,15 +291,15 @@ class SessionsScreen(TableScreen):
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SESSION_COLUMNS
     NOUN = "sessions"
     START = Order("begun", reverse=True)
-    OF_A_ROW: ClassVar[frozenset[str]] = frozenset({"analyse"})
+    ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"analyse"})
 
     def __init__(self) -> None:
         super().__init__()
-        self._found: tuple[SessionSummary, ...] | None = None
-        """None before the first list."""
+        self._sessions: tuple[SessionSummary, ...] | None = None
+        """The recordings; None before the first reply."""
         self._problem = ""
-        """Why the list could not be read again."""
-        self.changing = RecordingChanges(self, self._chosen, self.action_ask)
+        """The error of the last read; empty after a success."""
+        self.changing = RecordingChanges(self, self._get_session, self.action_ask)
 
     def on_mount(self) -> None:
         """Request the list."""
@@ -286,24 +307,24 @@ class SessionsScreen(TableScreen):
 
     def action_ask(self) -> None:
         """Request the list again."""
-        run_task(self, self._list, replaces="list")
+        run_task(self, self._read_list, replaces="list")
 
-    async def _list(self) -> None:
+    async def _read_list(self) -> None:
         reply = await self.engine.request(ListSessions(0))
         if reply.body_json is None:
             self._problem = clean_line(reply.text)
         else:
-            self._problem, self._found = "", _decoder.decode(reply.body_json)
+            self._problem, self._sessions = "", _decoder.decode(reply.body_json)
         self.refresh_state()
 
     def view(self) -> SessionView:
-        """Return the recordings that are known so far."""
-        return SessionView(self._found or ())
+        """Return a view of the recordings of the last reply."""
+        return SessionView(self._sessions or ())
 
     def empty_text(self, total: int) -> str:
-        """Return that the list is still loading, empty, or could not be read."""
-        if self._found is None:
-            return self._problem or "looking for recordings …"
+        """Return the text that explains an empty table."""
+        if self._sessions is None:
+            return self._problem or "searching recordings …"
         if total:
             return super().empty_text(total)
         key = key_of(self, "record")
@@ -316,20 +337,20 @@ class SessionsScreen(TableScreen):
 
     def action_analyse(self) -> None:
         """Open the analysis of the recording under the cursor."""
-        if session := self._chosen():
-            self.app.post_message(Typed(f"analyze {session.id}"))
+        if session := self._get_session():
+            self.app.post_message(CommandEntered(f"analyze {session.id}"))
 
     @on(RowSelected)
     def _replay(self) -> None:
         if isinstance(key := self.table.cursor_key, tuple):
             self.app.post_message(Replay(str(key[0])))
 
-    def _chosen(self) -> SessionSummary | None:
-        """Return the recording under the cursor."""
+    def _get_session(self) -> SessionSummary | None:
+        """Return the recording under the cursor; without one show a toast and return None."""
         key = self.table.cursor_key
         folder = key[0] if isinstance(key, tuple) else None
         session = next(
-            (session for session in self._found or () if session.folder == folder), None
+            (session for session in self._sessions or () if session.folder == folder), None
         )
         if session is None:
             self.notify("there is no recording under the cursor", severity="warning", timeout=2)

@@ -1,1 +1,1 @@
-"""Key-value buckets and object stores: their keys and objects, history, and changes."""
+"""Screens of key-value buckets and object stores: keys, objects, history, and changes."""

@@ -1,4 +1,4 @@
-"""The list of buckets and object stores, live: they are streams by convention."""
+"""The list of buckets and object stores, and the form of a new one; each one is a stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from textual.widgets import Static
 from natstui.clean import clean_line
 from natstui.model.assets.buckets import (
     KV,
-    MOST_HISTORY,
+    MAX_HISTORY,
     BucketOptions,
     bucket_config,
     is_bucket,
@@ -25,14 +25,19 @@ from natstui.model.assets.fields import Config, Field
 from natstui.model.assets.text import exact_duration, parse_field
 from natstui.model.records.managing import Change
 from natstui.tui.frame.action_keys import ADD_BUCKET, STREAM_ACTIONS, Target
-from natstui.tui.frame.action_runner import Managing
+from natstui.tui.frame.action_runner import ActionRunner
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.confirmation import SENDING_TEXT, OpeningPlace, request_confirmed
+from natstui.tui.frame.confirmation import SENDING_TEXT, FormServer, request_confirmed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.requests import run_task
-from natstui.tui.frame.selection import acted_on, meant_rows, open_of_row, watch_shown
-from natstui.tui.frame.systems import joined, own_key
+from natstui.tui.frame.selection import (
+    find_target_assets,
+    find_target_keys,
+    post_for_row,
+    watch_visible_rows,
+)
+from natstui.tui.frame.systems import join_views, own_key
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
@@ -48,8 +53,8 @@ BUCKET_FIELDS = (
     Field("history", "History", "count", "",
           "Number of values kept per key; with 1, an overwritten value cannot be restored."),
     Field("ttl", "TTL", "duration", "", "How long values are kept, as 1d; empty: for ever."),
-    Field("bytes", "Most bytes", "bytes", "", "Largest total size, as 1GB; empty: no limit."),
-    Field("value_bytes", "Most of a value", "bytes", "",
+    Field("bytes", "Max bytes", "bytes", "", "Largest total size, as 1GB; empty: no limit."),
+    Field("value_bytes", "Max value bytes", "bytes", "",
         "Largest value, as 64KB; only for key-value buckets."),
     Field("replicas", "Replicas", "count", "", "Number of replicas, 1 to 5."),
     Field("compressed", "Compressed", "switch", "", "Whether the server compresses.",
@@ -59,11 +64,13 @@ BUCKET_FIELDS = (
     Field("description", "Description", "text", "", "For people."),
 )  # fmt: skip
 _START = {"history": "5", "replicas": "1"}
-"""Start values of the form; with history from the start, an undo can restore a value."""
+"""Start values of the form; with a history, an undo can restore a value."""
 
 
-def bucket_of_texts(texts: Mapping[str, str]) -> Config:
-    """Return the stream configuration of the typed texts; raises ValueError with a sentence."""
+def build_bucket_config(texts: Mapping[str, str]) -> Config:
+    """Return the stream configuration of a bucket from the texts of its form; raises ValueError
+    with a sentence for a text that is not valid.
+    """
     values = {field.path: parse_field(field, texts.get(field.path, "")) for field in BUCKET_FIELDS}
     name = str(values["name"] or "")
     if not is_bucket(name):
@@ -72,8 +79,8 @@ def bucket_of_texts(texts: Mapping[str, str]) -> Config:
         )
     of_keys = values["holds"] != "files"
     history, replicas = _number(values["history"], 1), _number(values["replicas"], 1)
-    if of_keys and not 1 <= history <= MOST_HISTORY:
-        raise ValueError(f"History: between 1 and {MOST_HISTORY}, not {history}")
+    if of_keys and not 1 <= history <= MAX_HISTORY:
+        raise ValueError(f"History: between 1 and {MAX_HISTORY}, not {history}")
     if not 1 <= replicas <= 5:
         raise ValueError(f"Replicas: between 1 and 5, not {replicas}")
     options = BucketOptions(
@@ -89,8 +96,12 @@ def _number(value: object, otherwise: int) -> int:
 
 
 def meaning_text(config: Config) -> str:
-    """Return what a new bucket does, in a sentence."""
-    name, age_ns, room = str(config["name"]), _number(config["max_age"], 0), config["max_bytes"]
+    """Return a sentence about what a new bucket stores, its limits and its servers."""
+    name, age_ns, bucket_bytes = (
+        str(config["name"]),
+        _number(config["max_age"], 0),
+        config["max_bytes"],
+    )
     age_text = f"for {exact_duration(age_ns)}" if age_ns else "until deleted"
     if name.startswith(KV):
         history = _number(config["max_msgs_per_subject"], 1)
@@ -100,7 +111,9 @@ def meaning_text(config: Config) -> str:
     else:
         parts = [f"keeps files, each {age_text}"]
     parts.append(
-        f"at most {bytes_text(_number(room, 0))}" if _number(room, 0) else "without a limit"
+        f"at most {bytes_text(_number(bucket_bytes, 0))}"
+        if _number(bucket_bytes, 0)
+        else "without a limit"
     )
     compression_text = "compressed " if config["compression"] == "s2" else ""
     storage_text = "in the memory" if config["storage"] == "memory" else "on disk"
@@ -109,7 +122,7 @@ def meaning_text(config: Config) -> str:
 
 
 class BucketForm(LiveScreen):
-    """The form of a new bucket; after creation it opens the bucket."""
+    """The form of a new bucket or object store; after the creation it opens the bucket."""
 
     TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -131,7 +144,7 @@ class BucketForm(LiveScreen):
     def __init__(self) -> None:
         super().__init__()
         self.texts = dict(_START)
-        self._opening = OpeningPlace(self)
+        self._form_server = FormServer(self)
         self._is_sending = False
         self._is_done = False
 
@@ -145,31 +158,31 @@ class BucketForm(LiveScreen):
         yield Static(id="hint", markup=False)
 
     def on_mount(self) -> None:
-        """Focus the name field."""
+        """Focus the name field, and read the identity of the server."""
         sends = key_of(self, "bucket.make")
         self.caption.update(safe(f"New bucket or object store · {sends} creates it"))
         self.set_focus(self.query(FieldRow).first().editor)
-        run_task(self, self._opening.read)
-        self._tell()
+        run_task(self, self._form_server.read)
+        self._show_meaning()
 
     @on(FieldRow.Focused)
-    def _focused(self, message: FieldRow.Focused) -> None:
+    def _show_help(self, message: FieldRow.Focused) -> None:
         field = next(field for field in BUCKET_FIELDS if field.path == message.path)
         self.hint.update(safe(field.help, "dim"))
 
     @on(FieldRow.Edited)
-    def _edited(self, message: FieldRow.Edited) -> None:
+    def _store_text(self, message: FieldRow.Edited) -> None:
         self.texts[message.path] = message.text
-        self._tell()
+        self._show_meaning()
 
-    def _tell(self, error_text: str = "") -> None:
-        """Show the meaning of the fields, or the error."""
+    def _show_meaning(self, error_text: str = "") -> None:
+        """Show the meaning of the fields, or an error."""
         try:
-            meaning = meaning_text(bucket_of_texts(self.texts))
+            meaning = meaning_text(build_bucket_config(self.texts))
         except ValueError as error:
-            # A form without a name is not wrong yet: nobody came to it.
+            # A form without a name shows no error: nothing was typed yet.
             has_name = bool(self.texts.get("name"))
-            self.means.update(safe(str(error) if has_name else "Give it a name.", "warn"))
+            self.means.update(safe(str(error) if has_name else "Enter a name.", "warn"))
             return
         self.means.update(safe(error_text or clean_line(meaning), "error" if error_text else ""))
 
@@ -180,9 +193,9 @@ class BucketForm(LiveScreen):
         return "the new bucket" if is_unsent else ""
 
     def action_send(self) -> None:
-        """Create the bucket; in production after a prompt for its stream's name."""
+        """Create the bucket, in production after a prompt for its stream's name."""
         try:
-            config = bucket_of_texts(self.texts)
+            config = build_bucket_config(self.texts)
         except ValueError as error:
             self.means.update(safe(str(error), "error"))
             return
@@ -192,14 +205,14 @@ class BucketForm(LiveScreen):
     async def _send(self, name: str, body: str) -> None:
         self._is_sending = True
         self.means.update(safe(SENDING_TEXT))
-        change = Change(0, "create_stream", name, None, body, place=self._opening.place)
+        change = Change(0, "create_stream", name, None, body, place=self._form_server.identity)
         reply = await request_confirmed(self, change)
         self._is_sending = False
         if reply is None:
-            self._tell()
+            self._show_meaning()
             return
         if reply.status != "done":
-            self._tell(clean_line(reply.text))
+            self._show_meaning(clean_line(reply.text))
             return
         self._is_done = True
         self.app.notify(safe_copy(reply.text))
@@ -207,67 +220,69 @@ class BucketForm(LiveScreen):
         self.app.post_message(Open("bucket", name))
 
 
-_KEPT = {"edit-stream", "messages", "delete_stream", "undo"}
-"""Stream actions that are offered for buckets; `d` leads to the others."""
+_OFFERED_ACTIONS = {"edit-stream", "messages", "delete_stream", "undo"}
+"""Stream actions that are offered for buckets; the details of the stream offer the others."""
 
 
 class BucketsScreen(TableScreen):
-    """The buckets table."""
+    """The table of buckets and object stores."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         ADD_BUCKET.binding("add"),
         Binding("d", "open('stream')", "Describe", id="bucket.describe"),
         *(
-            one.binding(f"part('managing', 'manage', '{one.name}')")
-            for one in STREAM_ACTIONS
-            if one.name in _KEPT
+            spec.binding(f"part('managing', 'manage', '{spec.name}')")
+            for spec in STREAM_ACTIONS
+            if spec.name in _OFFERED_ACTIONS
         ),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = BUCKET_COLUMNS
     NOUN = "buckets"
     START = Order("bucket")
-    OF_A_ROW: ClassVar[frozenset[str]] = frozenset({"open"})
+    ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"open"})
 
     def __init__(self) -> None:
         super().__init__()
-        self.managing = Managing(self, self.targets, lambda _: self.has_row)
-        self.where.meant = lambda: meant_rows(self)
+        self.managing = ActionRunner(self, self.targets, lambda _: self.has_row)
+        self.scope.get_target_keys = lambda: find_target_keys(self)
 
     def view(self) -> Any:
-        """Return the buckets of the current state, of all systems."""
-        return joined(self.where.shown, lambda system: BucketView(system.state, system.late_us))
+        """Return a view of the buckets of all shown systems."""
+        return join_views(
+            self.scope.shown_systems, lambda system: BucketView(system.state, system.poll_age_us)
+        )
 
     def empty_hint(self) -> str:
-        """Return which key creates a bucket."""
+        """Return the text about the key that creates a bucket; empty if the key is disabled."""
         key = key_of(self, ADD_BUCKET.id)
         return f"{key} creates a key-value bucket or an object store" if key else ""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered; None if not allowed, False in a recording."""
+        """Return whether an action is enabled; None without permission, False in a replay."""
         if action == "add":
-            return self.may_do(ADD_BUCKET.name)
+            return self.is_action_offered(ADD_BUCKET.name)
         return super().check_action(action, parameters)
 
     def action_add(self) -> None:
-        """Create a bucket or object store, on the system of the row under the cursor."""
+        """Open the form of a new bucket, on the system of the row under the cursor."""
         form = BucketForm()
-        form.where.bound = self.where.system
+        form.scope.bound_system = self.scope.system
         self.app.push_screen(form)
 
     def targets(self) -> list[Target]:
-        """Return the streams that are marked, else the one under the cursor."""
-        stream_keys = sorted((str(key[0]), int(key[1])) for key in acted_on(self))
+        """Return the streams of the marked buckets, else of the bucket under the cursor."""
+        stream_keys = sorted((str(key[0]), int(key[1])) for key in find_target_assets(self))
         return [Target(stream, None, created_at_us) for stream, created_at_us in stream_keys]
 
     @on(RowSelected)
-    def _look_inside(self) -> None:
+    def _open_contents(self) -> None:
         self.action_open("bucket")
 
     def action_open(self, target: str) -> None:
         """Open the keys, objects, stream or messages of the bucket under the cursor."""
         if (key := own_key(self.table.cursor_key)) is not None:
-            open_of_row(self, Open(target, str(key[0])))
+            post_for_row(self, Open(target, str(key[0])))
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:
-        watch_shown(self, message.keys)
+        watch_visible_rows(self, message.keys)

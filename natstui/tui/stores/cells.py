@@ -1,4 +1,4 @@
-"""The tables of buckets, keys, revisions and files."""
+"""Views and columns of the tables of buckets, keys, revisions and objects."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from natstui.model.columns.buckets import BucketRow
 from natstui.model.columns.view import StreamView
 from natstui.model.live.state import State
 from natstui.model.records.stores import KeyRow, ObjectRow
-from natstui.tui.frame.columns import ColumnSpec, Listed, column_spec
-from natstui.tui.kit.raw.payload import one_line
+from natstui.tui.frame.columns import ColumnSpec, ItemsView, column_spec
+from natstui.tui.kit.raw.payload import compact_payload
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, local_text
 
@@ -24,8 +24,8 @@ from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, local_
 class BucketView(StreamView):
     """A view of the streams that are buckets or object stores."""
 
-    def __init__(self, state: State, late_us: int = 0) -> None:
-        super().__init__(state, late_us)
+    def __init__(self, state: State, poll_age_us: int = 0) -> None:
+        super().__init__(state, poll_age_us)
         self._rows = [row for row in range(len(self)) if self._is_bucket(row)]
         self._buckets: dict[int, BucketRow] = {}
 
@@ -38,7 +38,7 @@ class BucketView(StreamView):
         return self._rows
 
     def at(self, row: int) -> BucketRow:
-        """Return the values of a bucket's row, computed once per frame."""
+        """Return the values of a bucket's row, computed once per view."""
         if row not in self._buckets:
             config, columns = self.config(row), self.columns
             self._buckets[row] = BucketRow(
@@ -74,8 +74,8 @@ BUCKET_COLUMNS: tuple[ColumnSpec[BucketView], ...] = (
 )
 
 
-class KeyView(Listed[KeyRow]):
-    """Keys of a bucket, each with its newest revision; or the revisions of one key."""
+class KeyView(ItemsView[KeyRow]):
+    """A view of the keys of a bucket with their newest revisions, or of one key's revisions."""
 
     def __init__(
         self,
@@ -87,32 +87,32 @@ class KeyView(Listed[KeyRow]):
     ) -> None:
         keys = [(row.revision_seq, row.key) if by_revision else (row.key,) for row in rows]
         super().__init__(rows, keys, [row.key for row in rows])
-        self.now_us, self.fresh = now_us, changed_keys
+        self.now_us, self.changed_keys = now_us, changed_keys
 
     def search_text(self, row: int) -> str:
         """Return the text that a filter searches: key and value."""
-        return clean_line(f"{self.things[row].key} {_preview(self.things[row])}")
+        return clean_line(f"{self.items[row].key} {_preview(self.items[row])}")
 
 
 def value_of(row: KeyRow) -> bytes:
-    """Return the value of a revision, or its beginning."""
+    """Return the value of a revision, or the beginning that was read."""
     return base64.b64decode(row.value_base64)
 
 
 def _preview(row: KeyRow) -> str:
-    return one_line(value_of(row))
+    return compact_payload(value_of(row))
 
 
 def _key(view: KeyView, row: int) -> Cell:
     """Name of the key; ● in front when it changed a moment ago."""
-    key_row = view.things[row]
-    mark = "● " if key_row.key in view.fresh else ""
+    key_row = view.items[row]
+    mark = "● " if key_row.key in view.changed_keys else ""
     return Cell(clean_line(mark + key_row.key), "warn" if mark else "strong")
 
 
 def _value(view: KeyView, row: int) -> Cell:
-    """How the value begins; … where it is not read yet."""
-    key_row = view.things[row]
+    """Start of the value; … while it is not read yet."""
+    key_row = view.items[row]
     if not key_row.operation:
         return Cell("…", "dim")
     if key_row.operation != "PUT":
@@ -121,72 +121,87 @@ def _value(view: KeyView, row: int) -> Cell:
 
 
 def _operation(view: KeyView, row: int) -> Cell:
-    """What the revision did: PUT, DEL (deleted), PURGE (deleted with its history)."""
-    operation = view.things[row].operation
+    """Operation of the revision: PUT, DEL (deleted), PURGE (deleted with its history)."""
+    operation = view.items[row].operation
     return Cell(clean_line(operation), "dim" if operation == "PUT" else "bad")
 
 
 def _revision(view: KeyView, row: int) -> Cell:
     """Number of the revision: the sequence in the bucket's stream."""
-    return Cell(str(view.things[row].revision_seq or "…"), "accent")
+    return Cell(str(view.items[row].revision_seq or "…"), "accent")
 
 
 def _size(view: KeyView, row: int) -> Cell:
     """Bytes of the value."""
-    key_row = view.things[row]
+    key_row = view.items[row]
     return Cell(bytes_text(key_row.value_bytes) if key_row.operation == "PUT" else UNKNOWN, "dim")
 
 
 def _age(view: KeyView, row: int) -> Cell:
-    """How long ago it was written."""
-    if not view.things[row].operation:
+    """Time since the value was written."""
+    if not view.items[row].operation:
         return Cell("…", "dim")
-    return Cell(duration_text(max(0, view.now_us - view.things[row].created_at_us) / 1e6), "dim")
+    return Cell(duration_text(max(0, view.now_us - view.items[row].created_at_us) / 1e6), "dim")
 
 
 def _at(view: KeyView, row: int) -> Cell:
-    """When it was written, in local time."""
-    return Cell(local_text(view.things[row].created_at_us, "%Y-%m-%d %H:%M:%S"), "dim")
+    """Local time at which the revision was written."""
+    return Cell(local_text(view.items[row].created_at_us, "%Y-%m-%d %H:%M:%S"), "dim")
 
 
-def _by(get: Callable[[KeyRow], object]) -> Callable[[KeyView], Sequence[object]]:
-    """Return a sort function over a value; unknown for keys whose value was not read."""
-    return lambda view: [get(key_row) if key_row.operation else None for key_row in view.things]
+def _sort_read_values(get: Callable[[KeyRow], object]) -> Callable[[KeyView], Sequence[object]]:
+    """Return a function that returns the sort values of keys; None for keys that were not read."""
+    return lambda view: [get(key_row) if key_row.operation else None for key_row in view.items]
 
 
-def _name_of(view: KeyView) -> Sequence[object]:
-    return [key_row.key for key_row in view.things]
+def _key_names(view: KeyView) -> Sequence[object]:
+    return [key_row.key for key_row in view.items]
 
 
-_key_words: Callable[..., ColumnSpec[KeyView]] = partial(ColumnSpec, align="left", descends=False)
-_VALUE = _key_words("value", "VALUE", 20, 1, _value, _by(_preview), flex=3, max_width=400)
-_OPERATION = _key_words(
-    "operation", "DID", 5, 4, _operation, _by(lambda key_row: key_row.operation)
+_key_text_column: Callable[..., ColumnSpec[KeyView]] = partial(
+    ColumnSpec, align="left", descends=False
+)
+_VALUE = _key_text_column(
+    "value", "VALUE", 20, 1, _value, _sort_read_values(_preview), flex=3, max_width=400
+)
+_OPERATION = _key_text_column(
+    "operation", "DID", 5, 4, _operation, _sort_read_values(lambda key_row: key_row.operation)
 )
 _REVISION = ColumnSpec(
-    "revision", "REVISION", 9, 2, _revision, _by(lambda key_row: key_row.revision_seq)
+    "revision",
+    "REVISION",
+    9,
+    2,
+    _revision,
+    _sort_read_values(lambda key_row: key_row.revision_seq),
 )
-_SIZE = ColumnSpec("size", "SIZE", 8, 5, _size, _by(lambda key_row: key_row.value_bytes))
+_SIZE = ColumnSpec(
+    "size", "SIZE", 8, 5, _size, _sort_read_values(lambda key_row: key_row.value_bytes)
+)
 
 KEY_COLUMNS: tuple[ColumnSpec[KeyView], ...] = (
-    _key_words("key", "KEY", 20, 0, _key, _name_of, flex=2, max_width=100),
+    _key_text_column("key", "KEY", 20, 0, _key, _key_names, flex=2, max_width=100),
     _VALUE,
     _OPERATION,
     _REVISION,
-    ColumnSpec("age", "AGE", 7, 3, _age, _by(lambda key_row: -key_row.created_at_us)),
+    ColumnSpec(
+        "age", "AGE", 7, 3, _age, _sort_read_values(lambda key_row: -key_row.created_at_us)
+    ),
     _SIZE,
 )
 REVISION_COLUMNS: tuple[ColumnSpec[KeyView], ...] = (
     _REVISION,
     _OPERATION,
-    _key_words("at", "WRITTEN", 19, 3, _at, _by(lambda key_row: key_row.created_at_us)),
+    _key_text_column(
+        "at", "WRITTEN", 19, 3, _at, _sort_read_values(lambda key_row: key_row.created_at_us)
+    ),
     _SIZE,
     _VALUE,
 )
 
 
-class ObjectView(Listed[ObjectRow]):
-    """Objects of an object store."""
+class ObjectView(ItemsView[ObjectRow]):
+    """A view of the objects of an object store."""
 
     def __init__(self, rows: Sequence[ObjectRow]) -> None:
         texts = [f"{row.name} {row.description} {row.link}" for row in rows]
@@ -195,72 +210,93 @@ class ObjectView(Listed[ObjectRow]):
 
 def _name(view: ObjectView, row: int) -> Cell:
     """Name of the file."""
-    return Cell(clean_line(view.things[row].name), "strong")
+    return Cell(clean_line(view.items[row].name), "strong")
 
 
 def _object_size(view: ObjectView, row: int) -> Cell:
     """Bytes of the file; a link has none of its own."""
-    stored_object = view.things[row]
+    stored_object = view.items[row]
     return Cell(UNKNOWN if stored_object.link else bytes_text(stored_object.size_bytes))
 
 
 def _chunks(view: ObjectView, row: int) -> Cell:
-    """In how many parts it is stored."""
-    return Cell(count_text(view.things[row].chunks_count), "dim")
+    """Number of parts in which the file is stored."""
+    return Cell(count_text(view.items[row].chunks_count), "dim")
 
 
 def _stored(view: ObjectView, row: int) -> Cell:
-    """When it was stored, in local time."""
-    return Cell(local_text(view.things[row].stored_at_us, "%Y-%m-%d %H:%M:%S"), "dim")
+    """Local time at which the file was stored."""
+    return Cell(local_text(view.items[row].stored_at_us, "%Y-%m-%d %H:%M:%S"), "dim")
 
 
 def _digest(view: ObjectView, row: int) -> Cell:
-    """The checksum that was stored with it; `natstui object get` checks it."""
-    return Cell(clean_line(view.things[row].digest or UNKNOWN), "dim")
+    """Checksum stored with the file; `natstui object get` checks it."""
+    return Cell(clean_line(view.items[row].digest or UNKNOWN), "dim")
 
 
 def _about(view: ObjectView, row: int) -> Cell:
-    """What it points to, when it is a link; its description."""
-    stored_object = view.things[row]
+    """Target of a link, and the description of the file or link."""
+    stored_object = view.items[row]
     link = f"→ {stored_object.link}  " if stored_object.link else ""
     return Cell(clean_line(f"{link}{stored_object.description}".strip()), "dim")
 
 
-_of = ObjectView.by
-_object_words: Callable[..., ColumnSpec[ObjectView]] = partial(
+_sort_by = ObjectView.sort_by
+_object_text_column: Callable[..., ColumnSpec[ObjectView]] = partial(
     ColumnSpec, align="left", descends=False
 )
 
 OBJECT_COLUMNS: tuple[ColumnSpec[ObjectView], ...] = (
-    _object_words(
+    _object_text_column(
         "name",
         "NAME",
         20,
         0,
         _name,
-        _of(lambda stored_object: stored_object.name),
+        _sort_by(lambda stored_object: stored_object.name),
         flex=2,
         max_width=100,
     ),
     ColumnSpec(
-        "size", "SIZE", 9, 1, _object_size, _of(lambda stored_object: stored_object.size_bytes)
+        "size",
+        "SIZE",
+        9,
+        1,
+        _object_size,
+        _sort_by(lambda stored_object: stored_object.size_bytes),
     ),
     ColumnSpec(
-        "chunks", "CHUNKS", 6, 3, _chunks, _of(lambda stored_object: stored_object.chunks_count)
+        "chunks",
+        "CHUNKS",
+        6,
+        3,
+        _chunks,
+        _sort_by(lambda stored_object: stored_object.chunks_count),
     ),
-    _object_words(
-        "stored", "STORED", 19, 2, _stored, _of(lambda stored_object: stored_object.stored_at_us)
+    _object_text_column(
+        "stored",
+        "STORED",
+        19,
+        2,
+        _stored,
+        _sort_by(lambda stored_object: stored_object.stored_at_us),
     ),
-    _object_words(
+    _object_text_column(
         "about",
         "ABOUT",
         12,
         4,
         _about,
-        _of(lambda stored_object: stored_object.description),
+        _sort_by(lambda stored_object: stored_object.description),
         flex=2,
     ),
-    _object_words(
-        "digest", "DIGEST", 20, 5, _digest, _of(lambda stored_object: stored_object.digest), flex=1
+    _object_text_column(
+        "digest",
+        "DIGEST",
+        20,
+        5,
+        _digest,
+        _sort_by(lambda stored_object: stored_object.digest),
+        flex=1,
     ),
 )

@@ -25,24 +25,24 @@ from natstui.tui.frame.live import NO_SERVER, LiveScreen
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.prompt import Prompt
-from natstui.tui.kit.raw.payload import LOOKS, Look, Reading, reading
+from natstui.tui.kit.raw.payload import PAYLOAD_FORMATS, PayloadFormat, PayloadText, format_payload
 from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.kit.text import safe
 from natstui.tui.stores.cells import REVISION_COLUMNS, KeyView, value_of
-from natstui.tui.stores.requests import RenewedPage, change_key, start_change
+from natstui.tui.stores.requests import RepeatedPage, change_key, start_change
 from natstui.units import bytes_text, local_text
 
-_AROUND_LINES = 3
+_CONTEXT_LINES = 3
 
 
-def read_value(row: KeyRow, look: Look) -> Reading:
-    """Return a value as text; empty where the revision deleted it."""
-    return reading(value_of(row), look)
+def read_value(row: KeyRow, payload_format: PayloadFormat) -> PayloadText:
+    """Return the value of a revision as text; empty if the revision deleted the key."""
+    return format_payload(value_of(row), payload_format)
 
 
 def revision_caption(row: KeyRow, position_text: str, format_text: str) -> str:
-    """Return the line above a value."""
+    """Return the caption of a revision: key, number, time, size and format."""
     time_text = local_text(row.created_at_us, "%Y-%m-%d %H:%M:%S", 3)
     size_text = bytes_text(row.value_bytes) if row.operation == "PUT" else row.operation
     parts = [
@@ -59,7 +59,9 @@ def revision_caption(row: KeyRow, position_text: str, format_text: str) -> str:
 
 
 def difference_text(before: KeyRow | None, row: KeyRow) -> str:
-    """Return the changed lines of a revision; `-` are removed, `+` are new."""
+    """Return the lines that a revision changed: `-` are removed, `+` are new; its value if
+    `before` is None.
+    """
     if before is None:
         return "The previous revision is not stored.\n\n" + read_value(row, "auto").text
     old, new = _lines(before), _lines(row)
@@ -67,7 +69,7 @@ def difference_text(before: KeyRow | None, row: KeyRow) -> str:
         return f"The same as revision {before.revision_seq}."
     diff_lines = difflib.unified_diff(
         old, new, f"revision {before.revision_seq}", f"revision {row.revision_seq}", lineterm="",
-        n=_AROUND_LINES,
+        n=_CONTEXT_LINES,
     )  # fmt: skip
     return "\n".join(diff_lines)
 
@@ -79,7 +81,7 @@ def _lines(row: KeyRow) -> list[str]:
 
 
 class RevisionScreen(LiveScreen):
-    """A revision's value as JSON, text or bytes; search and copy."""
+    """The screen of a revision: its value as JSON, text or bytes, or what it changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "difference", "Difference", id="revision.as_difference"),
@@ -95,11 +97,13 @@ class RevisionScreen(LiveScreen):
     raw = getters.query_one(RawView)
 
     def __init__(self, rows: Sequence[KeyRow], index: int, *, as_difference: bool = False) -> None:
-        """Show one of `rows`, the revisions with the oldest first; `index` is its position."""
+        """Show revision `index` of `rows`, the oldest first; `as_difference` shows its changes
+        since the previous revision.
+        """
         super().__init__()
-        self._rows, self._place, self._as_difference = rows, index, as_difference
-        self._looks = itertools.cycle(LOOKS)
-        self._look = next(self._looks)
+        self._rows, self._index, self._as_difference = rows, index, as_difference
+        self._formats = itertools.cycle(PAYLOAD_FORMATS)
+        self._format = next(self._formats)
 
     def body(self) -> Iterable[Widget]:
         """Yield caption and text."""
@@ -112,33 +116,33 @@ class RevisionScreen(LiveScreen):
         self._draw()
 
     def _draw(self) -> None:
-        row = self._rows[self._place]
-        before = self._rows[self._place - 1] if self._place else None
+        row = self._rows[self._index]
+        before = self._rows[self._index - 1] if self._index else None
         if self._as_difference:
             self.raw.show(difference_text(before, row))
             format_text = f"since revision {before.revision_seq}" if before else ""
         else:
-            value_reading = read_value(row, self._look)
-            self.raw.show(value_reading.text, "json" if value_reading.look == "json" else "text")
-            format_text = f"as {value_reading.look}" + (
-                f", unpacked from {value_reading.packing}" if value_reading.packing else ""
+            payload_text = read_value(row, self._format)
+            self.raw.show(payload_text.text, "json" if payload_text.format == "json" else "text")
+            format_text = f"as {payload_text.format}" + (
+                f", unpacked from {payload_text.compression}" if payload_text.compression else ""
             )
-        position_text = f"{self._place + 1} of {len(self._rows)}"
+        position_text = f"{self._index + 1} of {len(self._rows)}"
         self.caption.update(safe(revision_caption(row, position_text, format_text)))
 
     def action_difference(self) -> None:
-        """Switch between the change since the previous revision, and the value."""
+        """Switch between the changes since the previous revision, and the value."""
         self._as_difference = not self._as_difference
         self._draw()
 
     def action_look(self) -> None:
         """Switch the value between JSON, text and bytes."""
-        self._as_difference, self._look = False, next(self._looks)
+        self._as_difference, self._format = False, next(self._formats)
         self._draw()
 
     def action_step(self, step: int) -> None:
         """Show the next or previous revision."""
-        self._place = min(max(self._place + step, 0), len(self._rows) - 1)
+        self._index = min(max(self._index + step, 0), len(self._rows) - 1)
         self._draw()
 
     def action_search(self) -> None:
@@ -150,47 +154,47 @@ class RevisionScreen(LiveScreen):
 
         self.app.push_screen(Prompt("Search for"), find)
 
-    @on(RawView.CopyAsked)
-    def _copy(self, message: RawView.CopyAsked) -> None:
+    @on(RawView.CopyRequested)
+    def _copy(self, message: RawView.CopyRequested) -> None:
         self.app.copy_to_clipboard(message.text)
         self.notify("copied", timeout=2)
 
 
 _decoder = decoder_of(KeysPage)
 _RENEWED_AFTER_S = 2.0
-_OFFERED = [spec for spec in KEY_ACTIONS if spec.takes == "one"]
+_ROW_SPECS = [spec for spec in KEY_ACTIONS if spec.target_rows == "one"]
 
 
 class HistoryScreen(TableScreen):
     """The history of a key, newest revision first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        REVERT.menu(),
+        REVERT.menu_binding(),
         Binding("d", "difference", "Difference", id="revision.difference"),
-        *(spec.binding(f"act('{spec.name}')") for spec in _OFFERED),
+        *(spec.binding(f"act('{spec.name}')") for spec in _ROW_SPECS),
         UNDO.binding("act('undo')"),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = REVISION_COLUMNS
     NOUN = "revisions"
     START = Order("revision", reverse=True)
-    OF_A_ROW: ClassVar[frozenset[str]] = frozenset({"difference"})
+    ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"difference"})
 
     def __init__(self, stream: str, key: str) -> None:
         super().__init__()
         self.stream, self.bucket, self.key = stream, bucket_of(stream), key
         self._rows: tuple[KeyRow, ...] = ()
-        """The revisions, the oldest first."""
+        """The revisions of the key, the oldest first."""
         self._created_at_us: int | None = None
-        """Creation time of their bucket."""
-        self._asking = RenewedPage(
+        """Creation time of the bucket."""
+        self._page_request = RepeatedPage(
             self,
             lambda: ReadRevisions(0, self.bucket, key),
             _RENEWED_AFTER_S,
             _decoder,
-            self._keep,
+            self._store_page,
         )
 
-    def _keep(self, page: KeysPage) -> None:
+    def _store_page(self, page: KeysPage) -> None:
         self._rows, self._created_at_us = page.rows, page.created_at_us
 
     def asset(self) -> Target | None:
@@ -199,69 +203,71 @@ class HistoryScreen(TableScreen):
 
     def on_mount(self) -> None:
         """Start to request the revisions repeatedly."""
-        self._asking.begin()
+        self._page_request.start()
 
     def refresh_state(self) -> None:
-        """Show the last reply, and request the revisions again when due."""
-        self._asking.keep_up()
+        """Show the last reply, and request the revisions again if due."""
+        self._page_request.send_if_due()
         super().refresh_state()
 
     def view(self) -> KeyView:
-        """Return the revisions that are known so far."""
+        """Return a view of the revisions of the last reply."""
         return KeyView(self._rows, time.time_ns() // 1000, (), by_revision=True)
 
     def empty_text(self, total: int) -> str:
-        """Return why there are no rows."""
+        """Return the text that explains an empty table."""
         if total:
             return super().empty_text(total)
         if self.state.replay is not None:
             return NO_SERVER
-        return self._asking.problem or (
+        return self._page_request.problem or (
             "reading …"
-            if self._asking.page is None
+            if self._page_request.page is None
             else "no revision is stored: the key was purged, or has expired"
         )
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the line above the table."""
+        """Return the caption: bucket, key, number of revisions, and an error."""
         parts = [clean_line(f"{self.bucket} › {self.key}"), super().caption_text(shown, total)]
         parts += ["paused (p)"] if self.paused else []
-        return "  ·  ".join([self._asking.problem, *parts] if self._asking.problem else parts)
+        return "  ·  ".join(
+            [self._page_request.problem, *parts] if self._page_request.problem else parts
+        )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered; None if not allowed."""
+        """Return whether an action is enabled; None without permission."""
         if action == "row_actions":
-            return self.may_do(REVERT.name)
+            return self.is_action_offered(REVERT.name)
         if action == "act":
-            return self.may_do(str(parameters[0]))
+            return self.is_action_offered(str(parameters[0]))
         return super().check_action(action, parameters)
 
-    def _chosen(self) -> tuple[Sequence[KeyRow], int] | None:
-        """Return the revisions on the screen, the oldest first, and the index of the one under
-        the cursor.
+    def _find_revision(self) -> tuple[Sequence[KeyRow], int] | None:
+        """Return the revisions, the oldest first, and the index of the revision under the cursor;
+        None without one.
         """
         rows, position = self.rows, self.table.cursor
         if rows is None or position >= len(rows.order):
             return None
         assert isinstance(rows.view, KeyView)
-        return rows.view.things, rows.order[position]
+        return rows.view.items, rows.order[position]
 
     @on(RowSelected)
     def _open(self) -> None:
         """Open the value of the revision under the cursor."""
-        if (chosen := self._chosen()) is not None:
+        if (chosen := self._find_revision()) is not None:
             self.app.push_screen(RevisionScreen(*chosen))
 
     def action_difference(self) -> None:
         """Open the changes of the revision under the cursor."""
-        if (chosen := self._chosen()) is not None:
+        if (chosen := self._find_revision()) is not None:
             self.app.push_screen(RevisionScreen(*chosen, as_difference=True))
 
     def action_row_actions(self) -> None:
         """Show the actions for the revision under the cursor."""
         choose_action(
             self, f"Actions for {self.key}",
-            [(spec, partial(self.action_act, spec.name)) for spec in (REVERT, *_OFFERED)],
+            [(spec, partial(self.action_act, spec.name)) for spec in (REVERT, *_ROW_SPECS)],
         )  # fmt: skip
 
     def action_act(self, action: str) -> None:
@@ -269,14 +275,19 @@ class HistoryScreen(TableScreen):
         if action == "undo":
             self.app.post_message(Manage("undo"))
             return
-        if (chosen := self._chosen()) is None:
+        if (chosen := self._find_revision()) is None:
             return
         revisions, index = chosen
         if action == "revert-key":
             self._revert(revisions[index], revisions[-1])
         else:
             change_key(
-                self, self.bucket, self._created_at_us, revisions[-1], action, self._asking.ask
+                self,
+                self.bucket,
+                self._created_at_us,
+                revisions[-1],
+                action,
+                self._page_request.send_now,
             )
 
     def _revert(self, row: KeyRow, newest: KeyRow) -> None:
@@ -288,5 +299,10 @@ class HistoryScreen(TableScreen):
             if_revision_seq=newest.revision_seq, if_stored_at_us=newest.created_at_us,
             created_at_us=self._created_at_us,
         )  # fmt: skip
-        does = "the value is put again" if row.operation == "PUT" else "the key is deleted again"
-        start_change(self, change, f"as at revision {row.revision_seq}: {does}", self._asking.ask)
+        effect = "the value is put again" if row.operation == "PUT" else "the key is deleted again"
+        start_change(
+            self,
+            change,
+            f"as at revision {row.revision_seq}: {effect}",
+            self._page_request.send_now,
+        )

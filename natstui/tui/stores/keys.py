@@ -1,4 +1,4 @@
-"""The keys of a bucket with their values, live; put, delete, purge."""
+"""The screen of a bucket's keys with their values, live; put, delete, purge."""
 
 from __future__ import annotations
 
@@ -36,70 +36,70 @@ from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 from natstui.tui.stores.cells import KEY_COLUMNS, KeyView
 from natstui.tui.stores.history import HistoryScreen
 from natstui.tui.stores.put import PutScreen
-from natstui.tui.stores.requests import RenewedPage, change_key
+from natstui.tui.stores.requests import RepeatedPage, change_key
 from natstui.units import counted
 
 SHOWN_ROWS = 5_000
-"""Number of keys that are read with their values at once."""
-MOST_NAMES = 200_000
-_ANEW_S = 60.0
-"""Interval of complete reads, because expiry changes no revision."""
-_FRESH_S = 5.0
-_MOST_AT_ONCE = 200
+"""Maximum number of keys that are read together with their values."""
+MAX_NAMES = 200_000
+_COMPLETE_READ_S = 60.0
+"""Interval of complete reads; between them only changes are read, which exclude expiry."""
+_CHANGE_SHOWN_S = 5.0
+_MAX_VALUES_PER_READ = 200
 
 
 class KeyRows:
-    """The keys in order of arrival; a newer row replaces the old one in place."""
+    """The keys of a bucket in order of arrival; a newer row replaces the old one."""
 
     def __init__(self) -> None:
         self.view = KeyView([], 0, (), by_revision=False)
         self.last: KeysPage | None = None
         self.count = 0
-        """How many match."""
-        self._things: list[KeyRow] = []
-        self._place: dict[str, int] = {}
-        self._changed_s: dict[str, float] = {}
-        self._whole_s = 0.0
+        """Number of keys that match the filter."""
+        self._rows: list[KeyRow] = []
+        self._index_by_key: dict[str, int] = {}
+        self._changed_at_s: dict[str, float] = {}
+        self._completed_at_s = 0.0
         self._names: KeyNames | None = None
 
     def __len__(self) -> int:
-        return len(self._things)
+        return len(self._rows)
 
     @property
     def after_revision(self) -> int:
-        """Return the revision after which changes are requested; 0: all keys."""
-        if self.last is None or monotonic() - self._whole_s > _ANEW_S:
+        """Return the revision after which changes must be requested; 0 to request all keys."""
+        if self.last is None or monotonic() - self._completed_at_s > _COMPLETE_READ_S:
             return 0
         return self.last.last_revision_seq
 
     @property
-    def wants_names(self) -> bool:
-        """Return whether there are more keys whose names were not requested yet."""
+    def needs_names(self) -> bool:
+        """Return whether the bucket has more keys, and their names were not read yet."""
         return self.last is not None and self.count > len(self) and self._names is None
 
-    def unread(self, keys: Iterable[str]) -> tuple[str, ...]:
-        """Return which of the keys have no value yet."""
-        positions = ((key, self._place.get(key)) for key in keys)
+    def find_unread(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """Return the keys whose values were not read, at most `_MAX_VALUES_PER_READ`."""
+        positions = ((key, self._index_by_key.get(key)) for key in keys)
         unread_keys = [
             key
             for key, index in positions
-            if index is not None and not self._things[index].operation
+            if index is not None and not self._rows[index].operation
         ]
-        return tuple(unread_keys[:_MOST_AT_ONCE])
+        return tuple(unread_keys[:_MAX_VALUES_PER_READ])
 
-    def take(self, page: KeysPage, filter_subject: str) -> None:
-        """Add a page of all keys, or of changes."""
+    def add_page(self, page: KeysPage, filter_subject: str) -> None:
+        """Add a page of all keys, or of the changes since the last page."""
         is_same_bucket = self.last is not None and self.last.created_at_us == page.created_at_us
         changes = page.keys_count is None
         if page.keys_count is not None:
-            self._whole_s, self.count = monotonic(), page.keys_count
-            self._things, self._place, self._names = [], {}, None
+            self._completed_at_s, self.count = monotonic(), page.keys_count
+            self._rows, self._index_by_key, self._names = [], {}, None
         elif not is_same_bucket:
-            self.last = None  # it was recreated: everything is asked for
+            self.last = None  # the bucket was recreated: all keys are requested next
             return
-        self._add(page.rows, anew=not changes)
+        self._add(page.rows, new_view=not changes)
         if changes:
-            self._changed_s |= {row.key: monotonic() for row in page.rows}
+            self._changed_at_s |= {row.key: monotonic() for row in page.rows}
             self.count = max(self.count, len(self))
         self.last = page
         if (
@@ -107,46 +107,46 @@ class KeyRows:
             and self.count <= SHOWN_ROWS
             and len(self) > page.stored_keys_count
         ):
-            self._whole_s = float("-inf")  # some expired
+            self._completed_at_s = float("-inf")  # some expired
 
-    def take_names(self, names: KeyNames) -> None:
+    def add_names(self, names: KeyNames) -> None:
         """Add keys without their values."""
         if self.last is None or names.created_at_us != self.last.created_at_us:
             return
         self._names = names
         self.count = max(self.count, len(names.names))
         empty_rows = [
-            KeyRow(name, 0, 0, "", "", 0) for name in names.names if name not in self._place
+            KeyRow(name, 0, 0, "", "", 0) for name in names.names if name not in self._index_by_key
         ]
-        self._add(empty_rows, anew=True)
+        self._add(empty_rows, new_view=True)
 
-    def take_values(self, page: KeysPage) -> None:
-        """Add the values of visible keys, unless they have changed since."""
+    def add_values(self, page: KeysPage) -> None:
+        """Add values that were read for visible keys, unless newer values have arrived."""
         if self.last is not None and page.created_at_us == self.last.created_at_us:
-            rows = [row for row in page.rows if row.key in self.unread([row.key])]
-            self._add(rows, anew=False)
+            rows = [row for row in page.rows if row.key in self.find_unread([row.key])]
+            self._add(rows, new_view=False)
 
-    def _add(self, rows: Iterable[KeyRow], *, anew: bool) -> None:
-        """Insert or replace rows; `anew` creates another view for other keys."""
-        before = len(self._things)
+    def _add(self, rows: Iterable[KeyRow], *, new_view: bool) -> None:
+        """Insert or replace rows; `new_view` creates another view for other keys."""
+        before = len(self._rows)
         for row in rows:
-            index = self._place.setdefault(row.key, len(self._things))
-            if index == len(self._things):
-                self._things.append(row)
+            index = self._index_by_key.setdefault(row.key, len(self._rows))
+            if index == len(self._rows):
+                self._rows.append(row)
             else:
-                self._things[index] = row
-        if anew or len(self._things) != before:
-            self.view = KeyView(self._things, 0, (), by_revision=False)
+                self._rows[index] = row
+        if new_view or len(self._rows) != before:
+            self.view = KeyView(self._rows, 0, (), by_revision=False)
 
-    def shown(self) -> KeyView:
-        """Return the view of the current rows."""
+    def current_view(self) -> KeyView:
+        """Return the view of the current rows, with the current time and recent changes."""
         now_s = monotonic()
-        self._changed_s = {
+        self._changed_at_s = {
             k: changed_s
-            for k, changed_s in self._changed_s.items()
-            if now_s - changed_s < _FRESH_S
+            for k, changed_s in self._changed_at_s.items()
+            if now_s - changed_s < _CHANGE_SHOWN_S
         }
-        self.view.now_us, self.view.fresh = time.time_ns() // 1000, set(self._changed_s)
+        self.view.now_us, self.view.changed_keys = time.time_ns() // 1000, set(self._changed_at_s)
         return self.view
 
 
@@ -155,8 +155,8 @@ _decoder = decoder_of(KeysPage)
 _names, _RENEWED_AFTER_S = decoder_of(KeyNames), 1.0
 
 
-class Filling:
-    """Requests the rest of a bucket with very many keys: names, then the visible values."""
+class MissingKeysReader:
+    """Reads the rest of a bucket with very many keys: names, and values of visible keys."""
 
     def __init__(self, screen: LiveScreen, bucket: str) -> None:
         self._screen, self._bucket = screen, bucket
@@ -164,27 +164,27 @@ class Filling:
         self._values: Worker[None] | None = None
         self.in_view: tuple[str, ...] = ()
         self.problem = ""
-        """Why names or values did not come, which are read again."""
+        """The error of the last read, which is repeated; empty after a success."""
 
-    def keep_up(self, key_rows: KeyRows, filter_subject: str) -> None:
-        """Request the missing names or values."""
-        if key_rows.wants_names and self._names is None:
+    def request_missing(self, key_rows: KeyRows, filter_subject: str) -> None:
+        """Request missing names and values, unless such a request is pending."""
+        if key_rows.needs_names and self._names is None:
             self._names = run_task(self._screen, self._read_names, key_rows, filter_subject)
-        if self._values is None and (keys := key_rows.unread(self.in_view)):
+        if self._values is None and (keys := key_rows.find_unread(self.in_view)):
             self._values = run_task(self._screen, self._read_values, key_rows, keys)
 
     async def _read_names(self, key_rows: KeyRows, filter_subject: str) -> None:
-        body = await self._read(ReadKeyNames(0, self._bucket, filter_subject, MOST_NAMES))
+        body = await self._read(ReadKeyNames(0, self._bucket, filter_subject, MAX_NAMES))
         self._names = None
         if body is not None:
-            key_rows.take_names(_names.decode(body))
+            key_rows.add_names(_names.decode(body))
         self._screen.refresh_state()
 
     async def _read_values(self, key_rows: KeyRows, keys: tuple[str, ...]) -> None:
         body = await self._read(ReadTheseKeys(0, self._bucket, keys))
         self._values = None
         if body is not None:
-            key_rows.take_values(_decoder.decode(body))
+            key_rows.add_values(_decoder.decode(body))
         self._screen.refresh_state()
 
     async def _read(self, command: Command) -> str | None:
@@ -192,8 +192,8 @@ class Filling:
         self.problem = "" if reply.body_json is not None else clean_line(reply.text)
         return reply.body_json
 
-    def forget(self) -> None:
-        """Ignore pending replies: other keys are shown."""
+    def cancel(self) -> None:
+        """Cancel pending reads, because other keys are shown."""
         for task in (self._names, self._values):
             if task is not None:
                 task.cancel()
@@ -202,7 +202,7 @@ class Filling:
 
 
 class KeysScreen(TableScreen):
-    """The keys of a bucket; while it is in view, changes are requested repeatedly."""
+    """The screen of a bucket's keys; while it is in view, changes are requested repeatedly."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "wanted", "Wildcard", id="key.wanted"),
@@ -216,16 +216,16 @@ class KeysScreen(TableScreen):
     def __init__(self, stream: str) -> None:
         super().__init__()
         self.stream, self.bucket = stream, bucket_of(stream)
-        self._wanted, self._known = ">", KeyRows()
-        self._filling = Filling(self, self.bucket)
+        self._key_filter, self._key_rows = ">", KeyRows()
+        self._missing_reader = MissingKeysReader(self, self.bucket)
 
         def command() -> ReadKeys:
-            after = self._known.after_revision
-            return ReadKeys(0, self.bucket, self._wanted, after, SHOWN_ROWS)
+            after = self._key_rows.after_revision
+            return ReadKeys(0, self.bucket, self._key_filter, after, SHOWN_ROWS)
 
-        self._asking = RenewedPage(
+        self._page_request = RepeatedPage(
             self, command, _RENEWED_AFTER_S, _decoder,
-            lambda page: self._known.take(page, self._wanted),
+            lambda page: self._key_rows.add_page(page, self._key_filter),
         )  # fmt: skip
 
     def asset(self) -> Target | None:
@@ -235,39 +235,39 @@ class KeysScreen(TableScreen):
     def on_mount(self) -> None:
         """Start to request the keys repeatedly, and request that the stream is polled first."""
         watch_rows(self, (self.stream,), ())
-        self._asking.begin()
+        self._page_request.start()
 
     def refresh_state(self) -> None:
-        """Show the rows, and request what is due or missing."""
-        self._asking.keep_up()
-        self._filling.keep_up(self._known, self._wanted)
+        """Show the rows, and request changes and missing values."""
+        self._page_request.send_if_due()
+        self._missing_reader.request_missing(self._key_rows, self._key_filter)
         super().refresh_state()
 
     def view(self) -> KeyView:
-        """Return the keys that are known so far."""
-        return self._known.shown()
+        """Return a view of the keys that were read."""
+        return self._key_rows.current_view()
 
     def empty_text(self, total: int) -> str:
-        """Return why there are no rows."""
+        """Return the text that explains an empty table."""
         if total:
             return super().empty_text(total)
         if self.state.replay is not None:
             return NO_SERVER
-        if self._asking.problem:
-            return self._asking.problem
-        if self._known.last is None:
+        if self._page_request.problem:
+            return self._page_request.problem
+        if self._key_rows.last is None:
             return "reading …"
-        if self._wanted != ">":
+        if self._key_filter != ">":
             change = key_of(self, "key.wanted")
-            return f"no key matches {clean_line(self._wanted)}: {change} changes the filter"
+            return f"no key matches {clean_line(self._key_filter)}: {change} changes the filter"
         put_key = key_of(self, PUT_KEY.id)
         return f"no keys: {put_key} stores one" if put_key else "no keys"
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the line above the table."""
-        key_rows = self._known
+        """Return the caption: bucket, keys shown and total, filter, and an error."""
+        key_rows = self._key_rows
         parts = [clean_line(self.bucket), super().caption_text(shown, total)]
-        parts += [f"only {clean_line(self._wanted)} (f)"] if self._wanted != ">" else []
+        parts += [f"only {clean_line(self._key_filter)} (f)"] if self._key_filter != ">" else []
         if key_rows.count > len(key_rows):
             unread_text = counted(f"{key_rows.count - len(key_rows):,}", "key")
             parts.append(f"{unread_text} more: f narrows the list")
@@ -276,22 +276,22 @@ class KeysScreen(TableScreen):
                 "values are read only for keys in view, so sorting by value is incomplete"
             )
         parts += ["paused (p)"] if self.paused else []
-        problem = self._asking.problem or self._filling.problem
+        problem = self._page_request.problem or self._missing_reader.problem
         return "  ·  ".join([problem, *parts] if problem else parts)
 
-    def chosen(self) -> KeyRow | None:
-        """Return the key under the cursor."""
+    def find_key_row(self) -> KeyRow | None:
+        """Return the row of the key under the cursor; None without rows."""
         rows, position = self.rows, self.table.cursor
         if rows is None or position >= len(rows.order):
             return None
-        key_row = rows.view.things[rows.order[position]]
+        key_row = rows.view.items[rows.order[position]]
         assert isinstance(key_row, KeyRow)
         return key_row
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered; None if not allowed, False in a recording."""
+        """Return whether an action is enabled; None without permission, False in a replay."""
         if action == "act":
-            return self.may_do(str(parameters[0]))
+            return self.is_action_offered(str(parameters[0]))
         if action == "wanted":
             return self.state.replay is None
         return super().check_action(action, parameters)
@@ -299,37 +299,37 @@ class KeysScreen(TableScreen):
     @on(RowSelected)
     def _open(self) -> None:
         """Open the history of the key under the cursor."""
-        if (row := self.chosen()) is not None:
+        if (row := self.find_key_row()) is not None:
             self.app.push_screen(HistoryScreen(self.stream, row.key))
 
     @on(VisibleChanged)
     def _read_values(self, message: VisibleChanged) -> None:
-        self._filling.in_view = tuple(
+        self._missing_reader.in_view = tuple(
             str(key[0]) for key in message.keys if isinstance(key, tuple)
         )
-        self._filling.keep_up(self._known, self._wanted)
+        self._missing_reader.request_missing(self._key_rows, self._key_filter)
 
     def action_wanted(self) -> None:
-        """Prompt for a server-side filter of the keys."""
+        """Prompt for a filter that the server applies to the keys."""
 
         def refusal(text: str) -> str:
             fits = not text.strip() or is_key_filter(text.strip())
             return "" if fits else f"{text!r} is neither a key nor a pattern with * and >"
 
-        def go(text: str | None) -> None:
+        def apply_pattern(text: str | None) -> None:
             if text is not None:
-                self._wanted, self._known = text.strip() or ">", KeyRows()
-                self._filling.forget()
-                self._asking.ask()
+                self._key_filter, self._key_rows = text.strip() or ">", KeyRows()
+                self._missing_reader.cancel()
+                self._page_request.send_now()
                 self.refresh_state()
 
-        filter_text = "" if self._wanted == ">" else self._wanted
+        filter_text = "" if self._key_filter == ">" else self._key_filter
         title = "Only which keys? * is one word, > the rest; empty: all"
-        self.app.push_screen(Prompt(title, filter_text, refusal=refusal), go)
+        self.app.push_screen(Prompt(title, filter_text, refusal=refusal), apply_pattern)
 
     def action_act(self, action: str) -> None:
-        """Change the key under the cursor, or put another one."""
-        row = self.chosen()
+        """Change the key under the cursor, put a new key, or undo the last change."""
+        row = self.find_key_row()
         if action == "undo":
             self.app.post_message(Manage("undo"))
         elif action == "put-key":
@@ -341,6 +341,6 @@ class KeysScreen(TableScreen):
                 timeout=2,
             )
         else:
-            page = self._known.last
+            page = self._key_rows.last
             created_at_us = page.created_at_us if page is not None else None
-            change_key(self, self.bucket, created_at_us, row, action, self._asking.ask)
+            change_key(self, self.bucket, created_at_us, row, action, self._page_request.send_now)

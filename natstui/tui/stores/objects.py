@@ -1,4 +1,4 @@
-"""The objects of an object store."""
+"""The screen of an object store's objects: put, get, link, delete, seal."""
 
 from __future__ import annotations
 
@@ -35,45 +35,45 @@ from natstui.tui.frame.action_keys import (
     PUT_OBJECT,
     SEAL_STORE,
     Target,
-    allowed,
+    is_allowed,
 )
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.confirmation import (
     needs_confirmation,
+    prompt_confirmation,
     request_confirmed,
-    type_confirmation,
 )
 from natstui.tui.frame.live import NO_SERVER, LiveScreen, ScreenPart, watch_rows
-from natstui.tui.frame.requests import PendingRequest, as_of_change, run_task, show_reply
+from natstui.tui.frame.requests import PendingRequest, explain_change_reply, run_task, show_reply
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
-from natstui.tui.kit.pick import LEAVE_IT, Pick
+from natstui.tui.kit.pick import CANCEL_OPTION, Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe_copy
 from natstui.tui.stores.cells import OBJECT_COLUMNS, ObjectView
-from natstui.tui.stores.requests import RenewedPage, start_change
+from natstui.tui.stores.requests import RepeatedPage, start_change
 from natstui.units import bytes_text, local_text
 
 _decoder = decoder_of(ObjectsPage)
-_NAMED_COUNT = 3
-"""Limit of damaged objects that are named."""
+_MAX_DAMAGED_NAMES = 3
+"""Maximum number of damaged objects whose names are shown."""
 _RENEWED_AFTER_S = 5.0
-_MEASURED_AFTER_S = 60.0
-"""Interval of searches for unfinished uploads, which take many requests."""
-_local = decoder_of(LocalFile)
-_WRITES = {"put": PUT_OBJECT, "link": LINK_OBJECT, "seal": SEAL_STORE}
+_UNFINISHED_SEARCH_S = 60.0
+"""Interval of searches for unfinished uploads, which need many requests."""
+_local_file_decoder = decoder_of(LocalFile)
+_SPEC_BY_ACTION = {"put": PUT_OBJECT, "link": LINK_OBJECT, "seal": SEAL_STORE}
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The object store of a screen: its rows and callbacks."""
+    """The object store of a screen, with callbacks for its rows and changes."""
 
     stream: str
     bucket: str
-    under_cursor: Callable[[], ObjectRow | None]
+    get_row_under_cursor: Callable[[], ObjectRow | None]
     """Returns the row under the cursor, or None."""
-    named: Callable[[str], ObjectRow | None]
-    changed: Callable[[], None]
+    find_object: Callable[[str], ObjectRow | None]
+    on_change: Callable[[], None]
     """Called after a change."""
 
 
@@ -90,54 +90,58 @@ class Files(ScreenPart):
 
     def __init__(self, screen: LiveScreen, store: Store) -> None:
         self._screen, self._store = screen, store
-        self._moving: PendingRequest | None = None
-        """The running put or get."""
+        self._transfer: PendingRequest | None = None
+        """The request of the running put or get; None without one."""
         self.progress_text = ""
-        """How far the file is; empty while there is none."""
+        """The progress of the running put or get; empty without one."""
 
-    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered; None if not allowed, False in a recording."""
-        state, spec = self._screen.state, _WRITES.get(action)
+    def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return True for an offered action, None without permission, False in a replay or if it
+        is not possible.
+        """
+        state, spec = self._screen.state, _SPEC_BY_ACTION.get(action)
         if state.replay is not None:
             return False
         if action == "stop":
-            return self._moving is not None
-        if action in ("get", "link") and self._store.under_cursor() is None:
+            return self._transfer is not None
+        if action in ("get", "link") and self._store.get_row_under_cursor() is None:
             return False
         if spec is None:
             return True
         config = state.stream_configurations.get(self._store.stream)
         if config is not None and config.sealed:
             return False
-        return True if allowed(state, spec.name) else None
+        return True if is_allowed(state, spec.name) else None
 
     def _show_error(self, text: str) -> None:
         self._screen.app.notify(safe_copy(text), severity="error")
 
-    async def _type(self, title: str, text: str = "") -> str:
+    async def _prompt_text(self, title: str, text: str = "") -> str:
         """Prompt for a text; empty after a cancellation."""
         typed_text = await self._screen.app.push_screen_wait(Prompt(clean_line(title), text))
         return (typed_text or "").strip()
 
     async def _inspect(self, file: str, name: str = "") -> LocalFile | None:
-        """Return the details of a file on the engine's disk; None after an error, which
-        was shown.
+        """Return the details of a file on the engine's disk; after an error show it and return
+        None.
         """
         reply = await self._screen.engine.request(LookAtFile(0, file, name))
         if reply.body_json is None:
             self._show_error(reply.text)
             return None
-        return _local.decode(reply.body_json)
+        return _local_file_decoder.decode(reply.body_json)
 
     def _is_busy(self) -> bool:
-        if self._moving is not None:
+        if self._transfer is not None:
             self._screen.notify("another upload or download is still running", severity="warning")
-        return self._moving is not None
+        return self._transfer is not None
 
     def _start(self, command: PutFile | GetFile, text: str) -> None:
-        """Start a transfer; its result is shown also after the screen was closed."""
+        """Start a put or get, unless one is running; its result is shown even if the screen is
+        closed.
+        """
         if not self._is_busy():
-            self._moving = request = self._screen.engine.request(command)
+            self._transfer = request = self._screen.engine.request(command)
             run_task(self._screen.app, self._follow, command, request, text)
 
     async def _follow(
@@ -151,21 +155,21 @@ class Files(ScreenPart):
                 size = f"{bytes_text(record.moved_bytes)} of {bytes_text(record.whole_bytes)}"
                 self._show_progress(f"{text}: {size}, {stop} stops it")
             elif isinstance(record, Answered):
-                self._moving = None
+                self._transfer = None
                 self._show_progress("")
                 if isinstance(command, PutFile) and needs_confirmation(command, record):
                     if self._screen.is_open:
                         run_task(self._screen, self._put_confirmed, command, record, name_text)
                         return
                     record = replace(record, text="the screen was closed: nothing was stored")
-                reply = as_of_change(record)
+                reply = explain_change_reply(record)
                 show_reply(app, reply, f"{request.system} {self._store.bucket}".strip())
                 break
         if self._screen.is_open:
-            self._store.changed()
+            self._store.on_change()
 
     async def _put_confirmed(self, command: PutFile, reply: Answered, text: str) -> None:
-        confirmed_command = await type_confirmation(self._screen, command, reply)
+        confirmed_command = await prompt_confirmation(self._screen, command, reply)
         if isinstance(confirmed_command, PutFile):
             self._start(confirmed_command, text)
 
@@ -178,16 +182,16 @@ class Files(ScreenPart):
         reply = await request_confirmed(self._screen, command)
         if reply is not None:
             show_reply(self._screen.app, reply, self._store.bucket)
-            self._store.changed()
+            self._store.on_change()
 
     def action_put(self) -> None:
-        """Put a file into the store."""
+        """Prompt for a file and a name, and put the file into the store."""
         if not self._is_busy():
             run_task(self._screen, self._put)
 
     async def _put(self) -> None:
         self._screen.engine.check_host_change()
-        file = await self._type("Which file should be stored?")
+        file = await self._prompt_text("Which file should be stored?")
         local = await self._inspect(file) if file else None
         if local is None:
             return
@@ -195,28 +199,28 @@ class Files(ScreenPart):
             self._show_error(f"there is no file {local.path}")
             return
         title = f"{local.path}, {bytes_text(local.size_bytes)}: stored under which name?"
-        name = await self._type(title, local.path.rpartition("/")[2])
+        name = await self._prompt_text(title, local.path.rpartition("/")[2])
         if not name:
             return
         self._start(PutFile(0, self._store.bucket, name, local.path), f"putting {name}")
 
     def action_get(self) -> None:
-        """Write the object under the cursor to the disk, and check its digest."""
-        row = None if self._is_busy() else self._store.under_cursor()
+        """Prompt for a path, and write the object under the cursor there; check its digest."""
+        row = None if self._is_busy() else self._store.get_row_under_cursor()
         if row is not None:
             run_task(self._screen, self._get, row)
 
     async def _get(self, row: ObjectRow) -> None:
         self._screen.engine.check_host_change()
         title = f"Write {row.name}, {bytes_text(row.size_bytes)}, to which file?"
-        file = await self._type(title, row.name.rpartition("/")[2])
+        file = await self._prompt_text(title, row.name.rpartition("/")[2])
         local = await self._inspect(file, row.name) if file else None
         if local is None:
             return
         if local.is_there:
             time_text = local_text(local.changed_at_us, "%Y-%m-%d %H:%M:%S")
             loss_text = f"{bytes_text(local.size_bytes)} of {time_text} are lost"
-            options = (LEAVE_IT, ("do it", loss_text))
+            options = (CANCEL_OPTION, ("do it", loss_text))
             pick = Pick(clean_line(f"Overwrite {local.path}?"), options)
             if await self._screen.app.push_screen_wait(pick) != "do it":
                 return
@@ -224,25 +228,25 @@ class Files(ScreenPart):
         self._start(command, f"getting {row.name}")
 
     def action_link(self) -> None:
-        """Create a link, here or in another store, to the object under the cursor."""
-        row = self._store.under_cursor()
+        """Prompt for a name, and create a link to the object under the cursor in this store."""
+        row = self._store.get_row_under_cursor()
         if row is not None and row.link:
             self._show_error(f"{row.name} is itself a link: link to its target file")
         elif row is not None:
             run_task(self._screen, self._link, row)
 
     async def _link(self, row: ObjectRow) -> None:
-        name = await self._type(f"Name of the new link to {row.name}?")
+        name = await self._prompt_text(f"Name of the new link to {row.name}?")
         if not name:
             return
-        if self._store.named(name) is not None:
+        if self._store.find_object(name) is not None:
             self._show_error(f"{name} exists already: use another name, or delete it first")
             return
         bucket = self._store.bucket
         await self._change(LinkObject(0, bucket, name, bucket, row.name))
 
     def action_seal(self) -> None:
-        """Seal the store, so that nothing can be put or deleted."""
+        """Seal the store: then nothing can be put or deleted any more."""
         stream = self._store.stream
         config = self._screen.state.stream_configurations.get(stream)
         if config is None:
@@ -266,12 +270,12 @@ class Files(ScreenPart):
 
     def action_stop(self) -> None:
         """Stop the running put or get."""
-        if self._moving is not None:
-            self._screen.engine.send(StopMoving(0, self._moving.command_id))
+        if self._transfer is not None:
+            self._screen.engine.send(StopMoving(0, self._transfer.command_id))
 
 
 class ObjectsScreen(TableScreen):
-    """An object store; while it is in view it is read repeatedly."""
+    """The screen of an object store; while it is in view the store is read repeatedly."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *Files.BINDINGS,
@@ -284,24 +288,32 @@ class ObjectsScreen(TableScreen):
     def __init__(self, stream: str) -> None:
         super().__init__()
         self.stream, self.bucket = stream, bucket_of(stream)
-        self._asking = RenewedPage(
-            self, self._next_question, _RENEWED_AFTER_S, _decoder, self._keep_unfinished
+        self._page_request = RepeatedPage(
+            self, self._next_command, _RENEWED_AFTER_S, _decoder, self._store_unfinished
         )
-        self._measured_s: float | None = None
+        self._searched_at_s: float | None = None
         """Time of the last search for unfinished uploads."""
         self._unfinished_text = ""
-        store = Store(stream, self.bucket, self._under_cursor, self._named, self._asking.ask)
+        store = Store(
+            stream,
+            self.bucket,
+            self._row_under_cursor,
+            self._find_object,
+            self._page_request.send_now,
+        )
         self.files = Files(self, store)
         self._is_sealed = False
 
-    def _next_question(self) -> ReadObjects:
+    def _next_command(self) -> ReadObjects:
         now_s = time.monotonic()
-        is_search_due = self._measured_s is None or now_s - self._measured_s >= _MEASURED_AFTER_S
+        is_search_due = (
+            self._searched_at_s is None or now_s - self._searched_at_s >= _UNFINISHED_SEARCH_S
+        )
         if is_search_due:
-            self._measured_s = now_s
+            self._searched_at_s = now_s
         return ReadObjects(0, self.bucket, with_unfinished=is_search_due)
 
-    def _keep_unfinished(self, page: ObjectsPage) -> None:
+    def _store_unfinished(self, page: ObjectsPage) -> None:
         if page.unfinished_text is not None:
             self._unfinished_text = clean_line(page.unfinished_text)
 
@@ -312,11 +324,11 @@ class ObjectsScreen(TableScreen):
     def on_mount(self) -> None:
         """Start to read the store repeatedly."""
         watch_rows(self, (self.stream,), ())
-        self._asking.begin()
+        self._page_request.start()
 
     def refresh_state(self) -> None:
-        """Show the last page, and request it again when due."""
-        self._asking.keep_up()
+        """Show the last page, and request it again if due."""
+        self._page_request.send_if_due()
         config = self.state.stream_configurations.get(self.stream)
         before, self._is_sealed = self._is_sealed, config is not None and config.sealed
         if self._is_sealed is not before:
@@ -324,58 +336,60 @@ class ObjectsScreen(TableScreen):
         super().refresh_state()
 
     def view(self) -> ObjectView:
-        """Return the objects that are known so far."""
-        page = self._asking.page if self.state.replay is None else None
+        """Return a view of the objects of the last page; empty in a replay."""
+        page = self._page_request.page if self.state.replay is None else None
         return ObjectView(page.rows if page is not None else ())
 
     def empty_text(self, total: int) -> str:
-        """Return why there are no rows."""
+        """Return the text that explains an empty table."""
         if total:
             return super().empty_text(total)
         if self.state.replay is not None:
             return NO_SERVER
-        if self._asking.problem:
-            return self._asking.problem
-        if self._asking.page is None:
+        if self._page_request.problem:
+            return self._page_request.problem
+        if self._page_request.page is None:
             return "reading …"
         key = key_of(self, PUT_OBJECT.id)
         return f"no files: {key} stores one" if key else "no files"
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the line above the table."""
+        """Return the caption: store, counts, size, damaged objects, progress, and an error."""
         parts = [clean_line(self.bucket), super().caption_text(shown, total)]
-        if self._asking.page is not None:
-            parts.append(bytes_text(sum(row.size_bytes for row in self._asking.page.rows)))
+        if self._page_request.page is not None:
+            parts.append(bytes_text(sum(row.size_bytes for row in self._page_request.page.rows)))
             parts += [self._unfinished_text] if self._unfinished_text else []
-            if damaged_names := self._asking.page.damaged_names:
-                names = ", ".join(map(clean_line, damaged_names[:_NAMED_COUNT]))
-                more_text = ", …" if len(damaged_names) > _NAMED_COUNT else ""
+            if damaged_names := self._page_request.page.damaged_names:
+                names = ", ".join(map(clean_line, damaged_names[:_MAX_DAMAGED_NAMES]))
+                more_text = ", …" if len(damaged_names) > _MAX_DAMAGED_NAMES else ""
                 parts.append(f"{len(damaged_names)} damaged: {names}{more_text}")
         parts += ["sealed: nothing can be changed"] if self._is_sealed else []
         parts += [self.files.progress_text] if self.files.progress_text else []
         parts += ["paused (p)"] if self.paused else []
-        return "  ·  ".join([self._asking.problem, *parts] if self._asking.problem else parts)
+        return "  ·  ".join(
+            [self._page_request.problem, *parts] if self._page_request.problem else parts
+        )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered; None if not allowed."""
+        """Return whether an action is enabled; None without permission, no deletion if sealed."""
         if action == "act":
-            return not self._is_sealed and self.may_do(str(parameters[0]))
+            return not self._is_sealed and self.is_action_offered(str(parameters[0]))
         return super().check_action(action, parameters)
 
-    def _under_cursor(self) -> ObjectRow | None:
+    def _row_under_cursor(self) -> ObjectRow | None:
         rows, position = self.rows, self.table.cursor
         if rows is None or position >= len(rows.order):
             return None
-        row = rows.view.things[rows.order[position]]
+        row = rows.view.items[rows.order[position]]
         assert isinstance(row, ObjectRow)
         return row
 
-    def _named(self, name: str) -> ObjectRow | None:
-        rows = self._asking.page.rows if self._asking.page is not None else ()
+    def _find_object(self, name: str) -> ObjectRow | None:
+        rows = self._page_request.page.rows if self._page_request.page is not None else ()
         return next((row for row in rows if row.name == name), None)
 
     def action_act(self, _action: str) -> None:
         """Delete the object under the cursor."""
-        if (row := self._under_cursor()) is not None:
+        if (row := self._row_under_cursor()) is not None:
             change = ChangeKey(0, "delete_object", self.bucket, row.name)
-            start_change(self, change, "the file is removed for good", self._asking.ask)
+            start_change(self, change, "the file is removed for good", self._page_request.send_now)

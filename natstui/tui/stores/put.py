@@ -20,12 +20,12 @@ from textual.widgets import Static, TextArea
 from natstui.clean import clean_text
 from natstui.decoding import decoder_of
 from natstui.errors import UsageError
-from natstui.files import MOST_PAYLOAD_BYTES, read_plain
+from natstui.files import MAX_PAYLOAD_BYTES, read_regular_file
 from natstui.model.assets.fields import Field
 from natstui.model.records.messages import Answered
 from natstui.model.records.stores import ChangeKey, KeysPage, ReadRevisions
-from natstui.paths import user_path
-from natstui.tui.frame.confirmation import SENDING_TEXT, OpeningPlace, request_confirmed
+from natstui.paths import expand_user_path
+from natstui.tui.frame.confirmation import SENDING_TEXT, FormServer, request_confirmed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task, show_reply
 from natstui.tui.kit.fields import FieldRow
@@ -35,7 +35,7 @@ from natstui.tui.stores.cells import value_of
 
 
 def editor_command() -> list[str]:
-    """Return the user's editor; raises UsageError when the environment names none."""
+    """Return the command of the user's editor; raises UsageError if the environment names none."""
     for name in ("VISUAL", "EDITOR"):
         if command := os.environ.get(name, "").strip():
             try:
@@ -46,13 +46,16 @@ def editor_command() -> list[str]:
 
 
 def edit_in_terminal(app: App[int], text: str) -> str:
-    """Return a text after editing; the screen is suspended meanwhile. Raises UsageError."""
+    """Return a text edited in the user's editor, which uses the terminal meanwhile.
+
+    Raises UsageError if the editor fails or cannot run here.
+    """
     command = editor_command()
     try:
         with app.suspend():
-            # An error must not leave the block: Textual would not draw again.
+            # No error may leave the block: Textual would not draw again.
             try:
-                edited_text, failure = edit(command, text), None
+                edited_text, failure = edit_text(command, text), None
             except UsageError as error:
                 edited_text, failure = text, error
     except SuspendNotSupported as error:
@@ -62,11 +65,11 @@ def edit_in_terminal(app: App[int], text: str) -> str:
     return edited_text
 
 
-def edit(command: list[str], text: str) -> str:
-    """Return a text after a command edited its file.
+def edit_text(command: list[str], text: str) -> str:
+    """Return a text after a command has edited it in a file.
 
-    Many editors end every file with a new line: a new one is removed. Raises UsageError when the
-    editor fails.
+    Many editors end every file with a line feed: an added one is removed. Raises UsageError if
+    the editor fails.
     """
     with tempfile.TemporaryDirectory(prefix="natstui-") as folder:  # open to this user alone
         file = Path(folder) / ("value.json" if text.lstrip()[:1] in ("{", "[") else "value.txt")
@@ -77,7 +80,7 @@ def edit(command: list[str], text: str) -> str:
                 raise UsageError(f"{command[0]} ended with {code}: the text was not changed")
             if not file.exists():
                 raise UsageError(f"{command[0]} removed the file: the text was not changed")
-            edited_text = read_plain(file, MOST_PAYLOAD_BYTES).decode()
+            edited_text = read_regular_file(file, MAX_PAYLOAD_BYTES).decode()
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror}") from error
         except UnicodeDecodeError as error:
@@ -96,11 +99,11 @@ _decoder = decoder_of(KeysPage)
 _KEY = Field("key", "Key", "text", "", "Letters, digits, - _ = / and dots between words.")
 _FILE = Field("file", "From file", "text", "", "If set, the content of this file is the value.")
 _NO_TEXT = "the value is not text that can be edited here; use a file"
-_UNREAD = "the value was not read yet"
+_NOT_READ_YET = "the value was not read yet"
 
 
 class PutScreen(LiveScreen):
-    """The form for a key and its value; it closes when the value is stored."""
+    """The form that puts a key's value; it closes when the value is stored."""
 
     TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -116,7 +119,7 @@ class PutScreen(LiveScreen):
     """
 
     caption = getters.query_one("#caption", Static)
-    answer = getters.query_one("#answer", Static)
+    reply_text = getters.query_one("#answer", Static)
     area = getters.query_one(TextArea)
 
     def __init__(self, bucket: str, key: str = "") -> None:
@@ -125,19 +128,19 @@ class PutScreen(LiveScreen):
         self._file = ""
         self._revision: int | None = None
         self._stored_at_us: int | None = None
-        """The revision that is edited: a newer one is not overwritten."""
+        """Number and time of the edited revision; a newer one is not overwritten."""
         self._created_at_us: int | None = None
         """Creation time of the bucket that was read."""
-        self._unread = _UNREAD if key else ""
-        """Why the current value is not known: it is not overwritten then."""
-        self._hidden = ""
-        """Why the current value is not shown: only a file or typed text replaces it."""
-        self._opening = OpeningPlace(self)
-        self._began = ""
+        self._unread_reason = _NOT_READ_YET if key else ""
+        """Reason why the current value was not read; it is not overwritten until then."""
+        self._hidden_reason = ""
+        """Reason why the current value is not shown; only a file or typed text replaces it."""
+        self._form_server = FormServer(self)
+        self._start_text = ""
         self._is_sending = False
 
     def body(self) -> Iterable[Widget]:
-        """Yield key, file, and value."""
+        """Yield the fields for key and file, the reply, and the value."""
         yield Static(id="caption", markup=False)
         for field, text, locked_reason in (
             (_KEY, self.key, "this is the current value of the key" if self.key else None),
@@ -150,39 +153,39 @@ class PutScreen(LiveScreen):
         yield TextArea(soft_wrap=True, tab_behavior="focus", id="value")
 
     def on_mount(self) -> None:
-        """Request the value to edit, if there is one."""
-        sends, edits = key_of(self, "put.send"), key_of(self, "put.editor")
-        self.area.placeholder = f"The value: typed here, or in your own editor with {edits}."
-        self.caption.update(safe(f"Put into {self.bucket} · {sends} stores it"))
+        """Focus the first field, and request the value to edit, if any."""
+        send_key, edit_key = key_of(self, "put.send"), key_of(self, "put.editor")
+        self.area.placeholder = f"The value: typed here, or in your own editor with {edit_key}."
+        self.caption.update(safe(f"Put into {self.bucket} · {send_key} stores it"))
         self.set_focus(self.area if self.key else self.query(FieldRow).first().editor)
-        run_task(self, self._opening.read)
+        run_task(self, self._form_server.read)
         if self.key:
             run_task(self, self._read)
 
     async def _read(self) -> None:
-        self._take_reply(await self.engine.request(ReadRevisions(0, self.bucket, self.key)))
+        self._show_value(await self.engine.request(ReadRevisions(0, self.bucket, self.key)))
 
-    def _take_reply(self, reply: Answered) -> None:
+    def _show_value(self, reply: Answered) -> None:
         if reply.body_json is None:
-            self._unread = f"the value cannot be read: {reply.text}"
-            self.answer.update(safe(self._unread, "error"))
+            self._unread_reason = f"the value cannot be read: {reply.text}"
+            self.reply_text.update(safe(self._unread_reason, "error"))
         else:
-            self._unread = ""
-            self._take_over(_decoder.decode(reply.body_json))
+            self._unread_reason = ""
+            self._fill_value(_decoder.decode(reply.body_json))
 
     @on(FieldRow.Edited)
-    def _edited(self, message: FieldRow.Edited) -> None:
+    def _store_text(self, message: FieldRow.Edited) -> None:
         if message.path == "key":
             self.key = message.text.strip()
         else:
             self._file = message.text.strip()
 
-    def _take_over(self, page: KeysPage) -> None:
+    def _fill_value(self, page: KeysPage) -> None:
         """Show the newest value if it can be edited as text."""
         self._created_at_us = page.created_at_us
         if not page.rows:
             self._revision = 0
-            self.answer.update(safe("the key has no value any more", "warn"))
+            self.reply_text.update(safe("the key has no value any more", "warn"))
             return
         newest = page.rows[-1]
         self._revision, value = newest.revision_seq, value_of(newest)
@@ -196,26 +199,28 @@ class PutScreen(LiveScreen):
         except UnicodeDecodeError:
             is_text = False
         if not is_text:
-            self._hidden = _NO_TEXT
+            self._hidden_reason = _NO_TEXT
         elif not self.area.text:
             self.area.load_text(text)
-            if self.area.text != text:  # mixed ends of lines: it would not be the same again
+            if self.area.text != text:  # mixed line ends: they would be changed
                 self.area.load_text("")
-                self._hidden = _NO_TEXT
-            self._began = self.area.text
-        self.answer.update(safe(f"{note}: {self._hidden}" if self._hidden else note, "dim"))
+                self._hidden_reason = _NO_TEXT
+            self._start_text = self.area.text
+        self.reply_text.update(
+            safe(f"{note}: {self._hidden_reason}" if self._hidden_reason else note, "dim")
+        )
 
     def unsent(self) -> str:
-        """Return a summary of typed text that was not sent."""
-        is_typed = self.area.text != self._began or bool(self._file)
+        """Return a summary of typed text that was not sent; empty without."""
+        is_typed = self.area.text != self._start_text or bool(self._file)
         return "the value" if is_typed and not self._is_sending else ""
 
     def action_send(self) -> None:
-        """Put the value; confirm what is deleted for good by that."""
+        """Put the value, after a prompt if the engine requires one."""
         try:
             value = self._value()
         except UsageError as error:
-            self.answer.update(safe(str(error), "error"))
+            self.reply_text.update(safe(str(error), "error"))
             return
         if self._is_sending:
             return
@@ -229,57 +234,57 @@ class PutScreen(LiveScreen):
             if_revision_seq=self._revision,
             if_stored_at_us=self._stored_at_us,
             created_at_us=self._created_at_us,
-            decided_on=self._opening.decision(self.key),
+            decided_on=self._form_server.confirmation_for(self.key),
         )
         run_task(self, self._send, change)
 
     async def _send(self, change: ChangeKey) -> None:
         self._is_sending = True
-        self.answer.update(safe(SENDING_TEXT))
+        self.reply_text.update(safe(SENDING_TEXT))
         reply = await request_confirmed(self, change)
         self._is_sending = False
         if reply is None:
-            self.answer.update(safe("not confirmed: nothing is stored", "warn"))
+            self.reply_text.update(safe("not confirmed: nothing is stored", "warn"))
             return
         show_reply(self.app, reply)
         if reply.status == "done":
-            self._began = self.area.text
+            self._start_text = self.area.text
             self._file = ""
             self.leave()
         else:
-            self.answer.update(safe(reply.text, "error"))
+            self.reply_text.update(safe(reply.text, "error"))
 
     def action_editor(self) -> None:
         """Edit the value in the user's own editor."""
         before = self.area.text
-        if reason := self._unread or (self._hidden if not before else ""):
-            self.answer.update(safe(f"there is nothing to edit: {reason}", "error"))
+        if reason := self._unread_reason or (self._hidden_reason if not before else ""):
+            self.reply_text.update(safe(f"there is nothing to edit: {reason}", "error"))
             return
         try:
             text = edit_in_terminal(self.app, before)
         except UsageError as error:
-            self.answer.update(safe(str(error), "error"))
+            self.reply_text.update(safe(str(error), "error"))
             return
         self.area.load_text(text)
         if self.area.text != text or clean_text(text) != text:
             self.area.load_text(before)
-            self.answer.update(safe("this text cannot be kept exactly here; use a file"))
+            self.reply_text.update(safe("this text cannot be kept exactly here; use a file"))
         else:
-            self.answer.update(safe("unchanged" if text == before else "edited, not sent yet"))
+            self.reply_text.update(safe("unchanged" if text == before else "edited, not sent yet"))
 
     def _value(self) -> bytes:
-        """Return the value to put.
+        """Return the value to put: the content of the file if one is set, else the typed text.
 
-        Raises UsageError when the file or the current value was not read, and without a new value
-        for one that is not shown.
+        Raises UsageError if the file or the current value could not be read, or without typed
+        text if the current value is not shown.
         """
-        if self._unread:
-            raise UsageError(f"nothing was put: {self._unread}")
+        if self._unread_reason:
+            raise UsageError(f"nothing was put: {self._unread_reason}")
         if not self._file:
-            if self._hidden and not self.area.text:
-                raise UsageError(f"nothing was put: {self._hidden}")
+            if self._hidden_reason and not self.area.text:
+                raise UsageError(f"nothing was put: {self._hidden_reason}")
             return self.area.text.encode()
         try:
-            return read_plain(user_path(self._file), MOST_PAYLOAD_BYTES)
+            return read_regular_file(expand_user_path(self._file), MAX_PAYLOAD_BYTES)
         except OSError as error:
             raise UsageError(f"{self._file}: {error.strerror}") from error

@@ -12,18 +12,18 @@ from natstui.clean import clean_line
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command
 from natstui.model.records.stores import ChangeKey, KeyRow
-from natstui.tui.frame.confirmation import OpeningPlace, request_confirmed
-from natstui.tui.frame.live import LiveScreen, Renewing
+from natstui.tui.frame.confirmation import FormServer, request_confirmed
+from natstui.tui.frame.live import LiveScreen, RepeatedRequest
 from natstui.tui.frame.requests import run_task, show_reply
-from natstui.tui.kit.pick import LEAVE_IT, Pick
+from natstui.tui.kit.pick import CANCEL_OPTION, Pick
 from natstui.tui.stores.put import PutScreen
 
 T = TypeVar("T")
 
 
-class RenewedPage(Generic[T]):
-    """Keeps the newest page of repeated requests; after an error the previous one, with the
-    reason.
+class RepeatedPage(Generic[T]):
+    """A repeatedly requested page: the newest one, and after an error the previous one with the
+    error.
     """
 
     def __init__(
@@ -34,15 +34,15 @@ class RenewedPage(Generic[T]):
         decoder: msgspec.json.Decoder[T],
         show: Callable[[T], None] = lambda _: None,
     ) -> None:
-        """Create a request; `show` receives each page."""
-        self._renewing = Renewing(screen, command, every_s, self._keep)
+        """Create a request; `show` is called with each page."""
+        self._repeated = RepeatedRequest(screen, command, every_s, self._store_reply)
         self._decoder, self._show = decoder, show
         self.page: T | None = None
         self.problem = ""
-        self.begin, self.ask = self._renewing.begin, self._renewing.ask
-        self.keep_up = self._renewing.keep_up
+        self.start, self.send_now = self._repeated.start, self._repeated.send_now
+        self.send_if_due = self._repeated.send_if_due
 
-    def _keep(self, reply: Answered) -> None:
+    def _store_reply(self, reply: Answered) -> None:
         if reply.status != "done" or reply.body_json is None:
             self.problem = clean_line(reply.text)
             return
@@ -51,26 +51,26 @@ class RenewedPage(Generic[T]):
 
 
 def start_change(
-    screen: LiveScreen, change: ChangeKey, does: str, on_change: Callable[[], None]
+    screen: LiveScreen, change: ChangeKey, effect: str, on_change: Callable[[], None]
 ) -> None:
-    """Prompt before a key or object is changed, and change it; `does` describes the effect.
+    """Change a key or object after a prompt that describes the effect.
 
     `on_change` is called after the change.
     """
-    run_task(screen, _change, screen, change, does, on_change)
+    run_task(screen, _change, screen, change, effect, on_change)
 
 
 async def _change(
-    screen: LiveScreen, change: ChangeKey, does: str, on_change: Callable[[], None]
+    screen: LiveScreen, change: ChangeKey, effect: str, on_change: Callable[[], None]
 ) -> None:
     verb = change.action.partition("_")[0] if change.of_revision_seq is None else "revert"
-    opening = OpeningPlace(screen)
-    run_task(screen, opening.read)
+    form_server = FormServer(screen)
+    run_task(screen, form_server.read)
     title = f"{verb} {clean_line(f'{change.key} of {change.bucket}')}?"
-    options = (LEAVE_IT, ("do it", does))
+    options = (CANCEL_OPTION, ("do it", effect))
     if await screen.app.push_screen_wait(Pick(title, options)) != "do it":
         return
-    change = replace(change, decided_on=opening.decision(change.key))
+    change = replace(change, decided_on=form_server.confirmation_for(change.key))
     reply = await request_confirmed(screen, change)
     if reply is not None:
         show_reply(screen.app, reply)
@@ -86,9 +86,9 @@ def change_key(
     action: str,
     on_change: Callable[[], None],
 ) -> None:
-    """Edit, delete or purge a key at its shown revision, in the bucket created at that time.
+    """Edit, delete or purge the key in `row`, if its revision is still the newest one.
 
-    `on_change` is called after the change.
+    `created_at_us` is the creation time of the bucket; `on_change` is called after the change.
     """
     if action == "edit-key":
         screen.app.push_screen(PutScreen(bucket, row.key))
@@ -102,7 +102,9 @@ def change_key(
         if_stored_at_us=row.created_at_us,
         created_at_us=created_at_us,
     )
-    does = "all revisions of the key are removed for good"
+    effect = "all revisions of the key are removed for good"
     if action == "delete_key":
-        does = "a delete marker is added; earlier revisions stay, up to the history of the bucket"
-    start_change(screen, change, does, on_change)
+        effect = (
+            "a delete marker is added; earlier revisions stay, up to the history of the bucket"
+        )
+    start_change(screen, change, effect, on_change)

@@ -10,8 +10,14 @@ from natstui.model.columns.streams import StreamRow
 from natstui.model.columns.view import StreamView
 from natstui.model.live.history import Point
 from natstui.model.live.rates import rate_column, rates_of_series
-from natstui.tui.frame.columns import ColumnSpec, column_spec, every_spec, natural
-from natstui.tui.frame.view import GLYPHS, LOOKS, TREND_WIDTH, below_cell, minute
+from natstui.tui.frame.columns import ColumnSpec, column_spec, complete_specs, natural_sort_key
+from natstui.tui.frame.view import (
+    GLYPHS,
+    LEVEL_STYLES,
+    TREND_WIDTH,
+    consumers_status_cell,
+    minute_means,
+)
 from natstui.tui.kit.sparkline import scaled_sparkline, sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import rate_text
@@ -23,38 +29,42 @@ _COLUMNS = {column.key: column for column in COLUMNS}
 def _status(view: StreamView, row: int) -> Cell:
     """Return the status of a stream with that of its consumers, the worse one first."""
     verdict = view.verdict(row)
-    own_cell = Cell(f"{GLYPHS[verdict.level]} {verdict.word}", LOOKS[verdict.level])
-    below = view.below(row)
+    stream_cell = Cell(f"{GLYPHS[verdict.level]} {verdict.word}", LEVEL_STYLES[verdict.level])
+    below = view.consumers_status(row)
     if below is None:
-        return own_cell
-    consumers = below_cell(below)
+        return stream_cell
+    consumers_cell = consumers_status_cell(below)
     if verdict.finding is None:
-        return consumers
+        return consumers_cell
     is_worse = verdict.finding.severity_level >= below.kind.severity_level
-    first, second, more_cell = (
-        (own_cell, consumers, below.consumers_count) if is_worse else (consumers, own_cell, 1)
+    first, second, more_count = (
+        (stream_cell, consumers_cell, below.consumers_count)
+        if is_worse
+        else (consumers_cell, stream_cell, 1)
     )
-    return Cell(f"{first.text} +{more_cell}", first.look, len(first.text), second.look)
+    return Cell(
+        f"{first.text} +{more_count}", first.style_name, len(first.text), second.style_name
+    )
 
 
 def _ingest_points(view: StreamView, row: int) -> list[Point]:
-    """Return the ingest rate over the last minute; a pause in polling is a gap."""
-    longest_us = max(view.stale_us, 60 * 1_000_000 // 12)
-    return rates_of_series(view.series(row, "last_seq"), longest_us)
+    """Return the points of the ingest rate in the last minute; a pause in polling is a gap."""
+    max_gap_us = max(view.stale_us, 60 * 1_000_000 // 12)
+    return rates_of_series(view.series(row, "last_seq"), max_gap_us)
 
 
 def _trend(view: StreamView, row: int) -> Cell:
-    return Cell(sparkline(minute(view, _ingest_points(view, row)), TREND_WIDTH), "accent")
+    return Cell(sparkline(minute_means(view, _ingest_points(view, row)), TREND_WIDTH), "accent")
 
 
 def trend_with_scale(view: StreamView, row: int) -> Cell:
-    """Messages stored a second over the last minute, and what the highest mark stands for."""
-    values = minute(view, _ingest_points(view, row))
+    """Return a sparkline of the ingest rate in the last minute, with the rate of its maximum."""
+    values = minute_means(view, _ingest_points(view, row))
     return Cell(scaled_sparkline(values, TREND_WIDTH, rate_text), "accent")
 
 
 def _by_name(view: StreamView) -> Sequence[object]:
-    return list(map(natural, view.columns.name))
+    return list(map(natural_sort_key, view.columns.name))
 
 
 def _by_rate(view: StreamView) -> Sequence[object]:
@@ -65,7 +75,7 @@ def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[Stre
     return column_spec(_COLUMNS[key], StreamRow, width, priority, **layout)
 
 
-STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = every_spec(COLUMNS, StreamRow, (
+STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = complete_specs(COLUMNS, StreamRow, (
     _spec("name", 17, 0, flex=1, sort=_by_name),
     _spec("status", 22, 5, flex=1, max_width=26, descends=True, draw=_status,
           sort=StreamView.severity_levels),

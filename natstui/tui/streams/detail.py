@@ -10,12 +10,12 @@ from textual.binding import Binding, BindingType
 from natstui.clean import clean_line
 from natstui.model.columns.view import StreamView
 from natstui.model.findings.verdict import stream_findings
-from natstui.tui.frame.action_keys import Target, manage_keys
-from natstui.tui.frame.action_runner import Managing
+from natstui.tui.frame.action_keys import Target, action_bindings
+from natstui.tui.frame.action_runner import ActionRunner
 from natstui.tui.frame.detail.charts import stream_charts
-from natstui.tui.frame.detail.peek import ANNOUNCED_COUNT, PEEK_WINDOW_S, Brief
+from natstui.tui.frame.detail.peek import ADVISORY_COUNT, PEEK_WINDOW_S, PeekContent
 from natstui.tui.frame.detail.screen import DetailScreen
-from natstui.tui.frame.happenings import happenings_section
+from natstui.tui.frame.happenings import latest_events_section
 from natstui.tui.frame.live import watch_rows
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.view import findings_section
@@ -26,8 +26,8 @@ from natstui.tui.kit.sections import (
     Section,
     cell_line,
     cluster_section,
-    every_value,
     line,
+    list_configured_values,
     stale_section,
 )
 from natstui.tui.streams.cells import STREAM_COLUMNS, trend_with_scale
@@ -35,20 +35,20 @@ from natstui.units import duration_text
 
 
 class StreamDetail(DetailScreen):
-    """State, limits, cluster, configuration and charts of one stream."""
+    """Shows state, limits, cluster, configuration and charts of one stream."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "consumers", "Consumers", key_display="enter", id="stream.consumers"),
-        *manage_keys("stream"),
+        *action_bindings("stream"),
     ]
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
-        self.managing = Managing(self, self.targets)
+        self.managing = ActionRunner(self, self.targets)
 
     def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
         """Return text and charts of the stream with this name; None without one."""
-        view = StreamView(self.state, self.late_us)
+        view = StreamView(self.state, self.poll_age_us)
         rows = self.state.streams.roster.rows_of_stream.get(self.stream)
         if not rows:
             return None
@@ -94,49 +94,49 @@ _LIMITS: Mapping[str, str] = {
 }
 
 
-def _lines(view: StreamView, row: int, labels: Mapping[str, str]) -> list[Line]:
-    """Return the columns of these keys as lines with labels."""
+def _column_lines(view: StreamView, row: int, labels: Mapping[str, str]) -> list[Line]:
+    """Return cells of a row as lines; `labels` is label → key of the column."""
     return [cell_line(label, _CELLS[key](view, row)) for label, key in labels.items()]
 
 
 def stream_sections(view: StreamView, row: int, actions_key: str) -> list[Section]:
-    """Return all sections of a stream."""
+    """Return the sections of the stream screen."""
     config, columns = view.config(row), view.columns
-    state = _lines(view, row, _STATE)
+    state = _column_lines(view, row, _STATE)
     state.append(line("subjects stored", str(columns.subjects_count[row])))
     state.append(line("age", view.age_text(columns.created_at_us[row])))
     sections = [
         stale_section(view.stale_s(row)),
         findings_section(view, stream_findings(view.state, row), actions_key),
         Section("STATE", tuple(state)),
-        Section("LIMITS", tuple(_lines(view, row, _LIMITS))),
+        Section("LIMITS", tuple(_column_lines(view, row, _LIMITS))),
         cluster_section(columns.leader[row], columns.peers[row]),
-        _upstreams(view, row),
+        _upstreams_section(view, row),
     ]
     if config is not None:
-        sections.append(Section("CONFIGURATION", every_value(config.config_json)))
+        sections.append(Section("CONFIGURATION", list_configured_values(config.config_json)))
     return [section for section in sections if section.lines]
 
 
-def stream_brief(view: StreamView, row: int, actions_key: str) -> Brief:
-    """Return the content of the panel for a stream."""
+def stream_peek_content(view: StreamView, row: int, actions_key: str) -> PeekContent:
+    """Return the content of the peek panel for a stream."""
     name = view.columns.name[row]
     sections = (
         stale_section(view.stale_s(row)),
         findings_section(view, stream_findings(view.state, row), actions_key),
-        happenings_section(view, name, None, ANNOUNCED_COUNT),
-        Section("STATE", tuple(_lines(view, row, _STATE))),
-        Section("LIMITS", tuple(_lines(view, row, _LIMITS))),
-        _upstreams(view, row),
+        latest_events_section(view, name, None, ADVISORY_COUNT),
+        Section("STATE", tuple(_column_lines(view, row, _STATE))),
+        Section("LIMITS", tuple(_column_lines(view, row, _LIMITS))),
+        _upstreams_section(view, row),
     )
-    return Brief(
+    return PeekContent(
         view.key(row),
         [Section(clean_line(name), ()), *(section for section in sections if section.lines)],
         stream_charts(view, row, PEEK_WINDOW_S)[:2],
     )
 
 
-def _upstreams(view: StreamView, row: int) -> Section:
+def _upstreams_section(view: StreamView, row: int) -> Section:
     lines = []
     for upstream in view.columns.upstreams[row]:
         active_text = (

@@ -12,14 +12,14 @@ from natstui.model.assets.fields import Config, text_at, without_server_metadata
 from natstui.model.assets.stream_fields import NEW_STREAM
 from natstui.model.assets.templates import BUILT_IN, template_config
 from natstui.model.records.managing import SaveTemplate
-from natstui.tui.frame.form.screen import FormScreen, Sending
-from natstui.tui.frame.form.text import Entries, Subject
-from natstui.tui.frame.live import LiveScreen, Question, ScreenPart, ask
+from natstui.tui.frame.form.screen import FormScreen, FormSender
+from natstui.tui.frame.form.text import Entries, FormAsset
+from natstui.tui.frame.live import CommandPrompt, LiveScreen, ScreenPart, prompt_command
 from natstui.tui.kit.pick import Pick
 
 
 class Templates(ScreenPart):
-    """Starts a form from a template, and saves its configuration as one."""
+    """The keys that start a form from a template, and save its configuration as a template."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -39,42 +39,47 @@ class Templates(ScreenPart):
         self,
         screen: LiveScreen,
         entries: Entries,
-        sending: Sending,
+        sending: FormSender,
         start_from: Callable[[Config], Awaitable[None]],
     ) -> None:
-        """Create for a form; `start_from` replaces its start configuration below typed texts."""
-        self._screen, self._entries, self._begin = screen, entries, start_from
+        """Create for a form; `start_from` replaces the form's start configuration.
+
+        Texts already typed are kept.
+        """
+        self._screen, self._entries, self._start_from = screen, entries, start_from
         self._sending = sending
 
-    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer templates only for a new stream, and not while that is sent."""
+    def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return whether an action is offered: templates for a new stream that is not sent."""
         if action != "pick":
             return True
-        if self._entries.subject.editing:
+        if self._entries.asset.editing:
             return False
         return None if self._sending.is_sending else True
 
     def action_pick(self) -> None:
-        """Pick a template, and start from it."""
+        """Prompt for a template, and start the form from it."""
         templates = self._entries.in_use.templates or BUILT_IN
         options = [(template.name, template.help) for template in templates]
 
-        async def begin(name: str | None) -> None:
-            found = next((template for template in templates if template.name == name), None)
-            if found is not None:
-                await self._begin(template_config(found))
+        async def start_from_name(name: str | None) -> None:
+            picked = next((template for template in templates if template.name == name), None)
+            if picked is not None:
+                await self._start_from(template_config(picked))
 
-        self._screen.app.push_screen(Pick("Begin with", options), begin)
+        self._screen.app.push_screen(Pick("Begin with", options), start_from_name)
 
     def action_keep(self) -> None:
-        """Save the current configuration as an own template."""
+        """Prompt for a name, and save the current configuration as a template."""
         config_json = json.dumps(without_server_metadata(self._entries.draft.config))
 
         def command(name: str) -> SaveTemplate | None:
             return SaveTemplate(0, name, config_json) if name else None
 
-        question = Question("Name of the template", command, title="template", changes_host=True)
-        ask(self._screen, question)
+        prompt = CommandPrompt(
+            "Name of the template", command, title="template", changes_host=True
+        )
+        prompt_command(self._screen, prompt)
 
 
 class StreamForm(FormScreen):
@@ -82,24 +87,24 @@ class StreamForm(FormScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = Templates.BINDINGS
 
-    def __init__(self, subject: Subject) -> None:
-        super().__init__(subject)
+    def __init__(self, asset: FormAsset) -> None:
+        super().__init__(asset)
         self.templates = Templates(self, self.entries, self.sending, self.build)
 
 
-def new_stream() -> Subject:
-    """Return the subject of an empty form."""
-    return Subject("stream", "", NEW_STREAM, editing=False)
+def new_stream() -> FormAsset:
+    """Return the asset of a form for a new stream."""
+    return FormAsset("stream", "", NEW_STREAM, editing=False)
 
 
-def cloned_stream(config_json: str) -> Subject:
-    """Return the subject of a form that clones a stream."""
+def cloned_stream(config_json: str) -> FormAsset:
+    """Return the asset of a form that clones a stream."""
     config = without_server_metadata(json.loads(config_json))
-    return Subject("stream", "", {**config, "name": ""}, editing=False)
+    return FormAsset("stream", "", {**config, "name": ""}, editing=False)
 
 
-def edited_stream(config_json: str, created_at_us: int | None) -> Subject:
-    """Return the subject of a form that edits a stream; its creation time identifies it."""
+def edited_stream(config_json: str, created_at_us: int | None) -> FormAsset:
+    """Return the asset of a form that edits a stream; its creation time identifies it."""
     config: Config = json.loads(config_json)
     name = text_at(config, "name")
-    return Subject("stream", name, config, editing=True, created_at_us=created_at_us)
+    return FormAsset("stream", name, config, editing=True, created_at_us=created_at_us)

@@ -1,4 +1,4 @@
-"""Every stream, live."""
+"""The screen with the table of all streams."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from natstui.model.columns.view import StreamView
-from natstui.tui.frame.action_keys import ADD_STREAM, Target, manage_keys
-from natstui.tui.frame.action_runner import Managing
+from natstui.tui.frame.action_keys import ADD_STREAM, Target, action_bindings
+from natstui.tui.frame.action_runner import ActionRunner
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.detail.peek import Brief
+from natstui.tui.frame.detail.peek import PeekContent
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import (
     SelectionScreen,
-    acted_on,
-    away_text,
-    open_of_row,
-    watch_shown,
+    find_target_assets,
+    post_for_row,
+    unreachable_text,
+    watch_visible_rows,
 )
-from natstui.tui.frame.systems import joined, of_system, own_key
+from natstui.tui.frame.systems import find_system_row, join_views, own_key
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 from natstui.tui.streams.cells import STREAM_COLUMNS
-from natstui.tui.streams.detail import stream_brief
+from natstui.tui.streams.detail import stream_peek_content
 
 
 class StreamsScreen(SelectionScreen):
@@ -35,7 +35,7 @@ class StreamsScreen(SelectionScreen):
         Binding("d", "open('stream')", "Describe", id="describe"),
         Binding("y", "open('raw')", "Raw", id="raw"),
         Binding("B", "open('bucket')", "Bucket", show=False, id="stream.bucket"),
-        *manage_keys("stream"),
+        *action_bindings("stream"),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = STREAM_COLUMNS
     NOUN = "streams"
@@ -43,11 +43,13 @@ class StreamsScreen(SelectionScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.managing = Managing(self, self.targets, lambda _: self.has_row)
+        self.managing = ActionRunner(self, self.targets, lambda _: self.has_row)
 
     def view(self) -> Any:
         """Return the streams of the current state, of all systems."""
-        return joined(self.where.shown, lambda system: StreamView(system.state, system.late_us))
+        return join_views(
+            self.scope.shown_systems, lambda system: StreamView(system.state, system.poll_age_us)
+        )
 
     @on(RowSelected)
     def _drill_down(self) -> None:
@@ -56,29 +58,29 @@ class StreamsScreen(SelectionScreen):
     def caption_text(self, shown: int, total: int) -> str:
         """Return the caption, with the names of streams without a row."""
         rowless_names = {
-            name for system in self.where.shown for name in system.state.rowless_streams()
+            name for system in self.scope.shown_systems for name in system.state.rowless_streams()
         }
-        return super().caption_text(shown, total) + away_text(rowless_names)
+        return super().caption_text(shown, total) + unreachable_text(rowless_names)
 
     def empty_hint(self) -> str:
-        """Return which key creates a stream."""
+        """Return the text that names the key to create a stream; empty without a key."""
         key = key_of(self, ADD_STREAM.id)
         return f"{key} creates one" if key else ""
 
-    def brief(self, view: Any, row: int) -> Brief:
-        """Return the content of the panel for a row."""
-        return stream_brief(*of_system(view, row), key_of(self, "stream.actions"))
+    def peek_content(self, view: Any, row: int) -> PeekContent:
+        """Return the content of the peek panel for the stream in a row."""
+        return stream_peek_content(*find_system_row(view, row), key_of(self, "stream.actions"))
 
     def targets(self) -> list[Target]:
-        """Return the streams that are marked, else the one under the cursor."""
-        stream_keys = sorted((str(key[0]), int(key[1])) for key in acted_on(self))
+        """Return the marked streams, else the stream under the cursor."""
+        stream_keys = sorted((str(key[0]), int(key[1])) for key in find_target_assets(self))
         return [Target(stream, None, created_at_us) for stream, created_at_us in stream_keys]
 
     def action_open(self, target: str) -> None:
         """Open the details, consumers, messages or raw INFO of the stream under the cursor."""
         if (key := own_key(self.table.cursor_key)) is not None:
-            open_of_row(self, Open(target, str(key[0])))
+            post_for_row(self, Open(target, str(key[0])))
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:
-        watch_shown(self, message.keys)
+        watch_visible_rows(self, message.keys)

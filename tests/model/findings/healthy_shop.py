@@ -23,7 +23,7 @@ from tests.session.scenario import consumer, stream
 _STEP_S = 0.1
 _MOST = 5_000
 _MADE_US = at_us(-600)
-_WAVES = {say: wave for say, wave in traffic.SPEAKERS}  # noqa: C416  (named tuples of two)
+_WAVES = {key: wave for key, wave in traffic.PUBLISHERS}  # noqa: C416  (named tuples of two)
 
 
 @dataclass
@@ -95,10 +95,10 @@ class HealthyShop:
 
     sources: tuple[Source, ...] = field(
         default_factory=lambda: (
-            Source("ORDERS", DueMessages(_WAVES[traffic.say_order])),
-            Source("PICKING", DueMessages(_WAVES[traffic.say_pick])),
-            Source("SIGNUPS", DueMessages(_WAVES[traffic.say_signup])),
-            Source("PAYMENTS", DueMessages(_WAVES[traffic.say_payment])),
+            Source("ORDERS", DueMessages(_WAVES[traffic.publish_order])),
+            Source("PICKING", DueMessages(_WAVES[traffic.publish_pick])),
+            Source("SIGNUPS", DueMessages(_WAVES[traffic.publish_signup])),
+            Source("PAYMENTS", DueMessages(_WAVES[traffic.publish_payment])),
         )
     )
     readers: tuple[Reader, ...] = field(
@@ -154,7 +154,7 @@ class HealthyShop:
         # A publisher wakes every half a second.
         ticks = round(self.now_s / _STEP_S) % round(traffic.TICK_S / _STEP_S) == 0
         for source in self.sources:
-            count = source.due.due(self.now_s) if ticks else 0
+            count = source.due.take_due(self.now_s) if ticks else 0
             source.msgs += count
             for reader in self.readers:
                 if reader.stream == source.name:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.findings.finding import Finding
 from natstui.model.live.state import State
 from natstui.model.records.record import Advisory, Configured, LinkChanged, Record
@@ -55,7 +55,7 @@ class Life:
     def add(self, *records: Record) -> None:
         """Take records as a viewer does."""
         for record in records:
-            self.state = judged_after(self.state, record)
+            self.state = apply_and_evaluate(self.state, record)
 
     def poll(
         self, *, step_s: float = 1.0, stream: Mapping[str, Any] | None = None, **c: Any
@@ -88,12 +88,12 @@ class Life:
     @property
     def open(self) -> dict[str, Finding]:
         """What is open now, by code."""
-        return {one.kind.code: one for one in self.state.findings.open()}
+        return {one.kind.code: one for one in self.state.findings.list_open()}
 
     @property
     def words(self) -> set[str]:
         """The words of what is open now."""
-        return {one.kind.word for one in self.state.findings.open()}
+        return {one.kind.word for one in self.state.findings.list_open()}
 
     @property
     def over(self) -> dict[str, Finding]:

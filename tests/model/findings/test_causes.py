@@ -11,7 +11,7 @@ from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.facts.consumer import ConsumerFacts
 from natstui.model.findings.facts.fact import CONSUMER_FACTS, STREAM_FACTS, fact_values
 from natstui.model.findings.facts.stream import StreamFacts
-from natstui.model.findings.verdict import consumer_verdict, statuses
+from natstui.model.findings.verdict import consumer_statuses, consumer_verdict
 from natstui.model.live.snapshot import Peer, Upstream
 from natstui.model.records.evidence import SubjectsCounted
 from tests.model.builders import snapshot
@@ -19,7 +19,9 @@ from tests.model.findings.life import START_S, Life, at_us
 
 
 def above_info(life: Life) -> set[str]:
-    return {one.kind.word for one in life.state.findings.open() if one.kind.severity != "info"}
+    return {
+        one.kind.word for one in life.state.findings.list_open() if one.kind.severity != "info"
+    }
 
 
 def moving(second: int, per_s: int = 10) -> dict[str, Any]:
@@ -476,7 +478,7 @@ def test_a_new_consumer_gets_its_time() -> None:
     assert above_info(life) == set()
     life.polls(150)
     assert above_info(life) == {"no open pulls"}
-    assert life.state.findings.open()[0].kind.severity == "warning"
+    assert life.state.findings.list_open()[0].kind.severity == "warning"
 
 
 def test_a_consumer_that_nobody_ever_pulled_does_not_work() -> None:
@@ -486,10 +488,14 @@ def test_a_consumer_that_nobody_ever_pulled_does_not_work() -> None:
         life.poll(pending_msgs=pending, delivered_consumer_seq=0, delivered_stream_seq=0)
         verdict = consumer_verdict(life.state, 0)
         assert (verdict.word, verdict.level) == ("no delivery yet", "idle"), pending
-        assert statuses(life.state)[0].word == verdict.word
+        assert consumer_statuses(life.state)[0].word == verdict.word
         assert verdict.evidence == f"{pending} pending, none was delivered yet"
     life.poll(pending_msgs=39, ack_pending_msgs=1, delivered_consumer_seq=1, waiting_pulls_count=1)
-    assert consumer_verdict(life.state, 0).word == statuses(life.state)[0].word != verdict.word
+    assert (
+        consumer_verdict(life.state, 0).word
+        == consumer_statuses(life.state)[0].word
+        != verdict.word
+    )
 
 
 def test_a_consumer_whose_next_message_waits_for_its_time_is_not_idle() -> None:
@@ -507,7 +513,9 @@ def test_a_consumer_whose_next_message_waits_for_its_time_is_not_idle() -> None:
         life.polls(3, stream=stream, delivered_stream_seq=100, delivered_consumer_seq=100,
                    ack_floor_stream_seq=100, ack_floor_consumer_seq=100,
                    waiting_pulls_count=1)  # fmt: skip
-        assert consumer_verdict(life.state, 0).word == statuses(life.state)[0].word == word
+        assert (
+            consumer_verdict(life.state, 0).word == consumer_statuses(life.state)[0].word == word
+        )
 
 
 @pytest.mark.slow
@@ -632,7 +640,9 @@ def test_what_clients_leave_behind_is_one_info_of_the_stream(
         assert above_info(life) == set(), (second, life.words)
     assert life.words == {"consumers left behind"}
     assert life.open["NT-S53"].text == "no client uses 1 of 1 consumer"
-    assert consumer_verdict(life.state, 0).word == statuses(life.state)[0].word == "unused"
+    assert (
+        consumer_verdict(life.state, 0).word == consumer_statuses(life.state)[0].word == "unused"
+    )
     life.polls(3, waiting_pulls_count=1, push_bound=True, pending_msgs=0, ack_pending_msgs=0)
     assert "NT-S53" not in life.open
 
@@ -643,7 +653,7 @@ def test_a_consumer_that_nothing_was_delivered_of_does_not_work_before_a_cause_i
     verdict = consumer_verdict(life.state, 0)
     assert (verdict.level, verdict.word) == ("idle", "no delivery yet")
     assert verdict.evidence == "7 pending, none was delivered yet"
-    assert statuses(life.state)[0].word == verdict.word
+    assert consumer_statuses(life.state)[0].word == verdict.word
     life.poll(pending_msgs=6, delivered_consumer_seq=1, ack_pending_msgs=0, waiting_pulls_count=1)
     assert consumer_verdict(life.state, 0).word == "catching up"
 
@@ -657,7 +667,9 @@ def test_a_consumer_whose_client_acks_nothing_does_not_work() -> None:
             waiting_pulls_count=1, delivered_at_us=at_us(second), acked_at_us=at_us(0),
         )  # fmt: skip
         word = "working" if life.second <= 30 else "waiting for acks"
-        assert consumer_verdict(life.state, 0).word == statuses(life.state)[0].word == word, second
+        assert (
+            consumer_verdict(life.state, 0).word == consumer_statuses(life.state)[0].word == word
+        ), second
     assert consumer_verdict(life.state, 0).evidence == "99 waiting for their ack, last ack 40s ago"
     life.poll(
         pending_msgs=0, delivered_consumer_seq=140, ack_pending_msgs=99, waiting_pulls_count=1,

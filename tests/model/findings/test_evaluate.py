@@ -13,8 +13,13 @@ from natstui.model.findings.catalogue.every import KINDS, RETIRED
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.causes.consumers import CONSUMER_CAUSES
 from natstui.model.findings.causes.streams import STREAM_CAUSES
-from natstui.model.findings.evaluate import MOST_ROWS, judged, judged_after, judging
-from natstui.model.findings.finding import RESOLVED_KEPT, of_key
+from natstui.model.findings.evaluate import (
+    MAX_CHECKED_CONSUMERS,
+    apply_and_evaluate,
+    evaluate_findings,
+    evaluate_in_steps,
+)
+from natstui.model.findings.finding import MAX_RESOLVED, entity_of_key
 from natstui.model.findings.recorded import finding_of
 from natstui.model.findings.thresholds import THRESHOLDS
 from natstui.model.live.snapshot import Peer, StoredReplica
@@ -47,9 +52,9 @@ def test_what_a_recording_has_of_findings_is_not_judged_again() -> None:
     life = Life({"max_ack_pending_msgs": 100})
     life.polls(4, ack_pending_msgs=90)
     recorded = replace(life.state, findings=replace(State().findings, recorded=True))
-    assert judged(recorded) is recorded
+    assert evaluate_findings(recorded) is recorded
     with pytest.raises(StopIteration) as ended:
-        next(judging(recorded))
+        next(evaluate_in_steps(recorded))
     assert ended.value.value is recorded
 
 
@@ -71,10 +76,10 @@ def test_a_condition_that_comes_and_goes_is_one_finding_while_it_may_leave() -> 
 
 def test_what_was_over_is_kept_within_bounds() -> None:
     life = Life()
-    for _ in range(RESOLVED_KEPT + 20):
+    for _ in range(MAX_RESOLVED + 20):
         life.poll(paused=True)
         life.polls(2, paused=False)
-    assert len(life.state.findings.resolved) == RESOLVED_KEPT
+    assert len(life.state.findings.resolved) == MAX_RESOLVED
 
 
 def test_a_row_that_was_not_polled_keeps_its_findings() -> None:
@@ -95,7 +100,7 @@ def test_a_consumer_made_again_has_none_of_the_findings_of_the_one_before() -> N
 def test_what_was_not_told_yet_of_a_deleted_consumer_is_not_told_as_over() -> None:
     life = Life({"max_ack_pending_msgs": 100})
     life.poll(ack_pending_msgs=90, delivered_at_us=at_us(-20))
-    (watched,) = (one for each in life.state.findings.watched.values() for one in each)
+    (watched,) = (one for each in life.state.findings.conditions.values() for one in each)
     assert watched.finding.kind.code == "NT-C51" and not watched.raised
     life.is_there = False
     life.polls(3, stream={"consumers_count": 0})
@@ -114,7 +119,7 @@ def many(count: int, second: float, **columns: object) -> object:
 def cost_s(state: State) -> float:
     """Return the processor time of judging a state."""
     began = time.process_time()
-    judged(state)
+    evaluate_findings(state)
     return time.process_time() - began
 
 
@@ -123,7 +128,7 @@ def cost_s(state: State) -> float:
 def test_judging_twenty_thousand_consumers_costs_little() -> None:
     state = State()
     for second in range(3):
-        state = judged_after(state, many(20_000, second))  # type: ignore[arg-type]
+        state = apply_and_evaluate(state, many(20_000, second))  # type: ignore[arg-type]
     slices = [(0, 1_000), (1_000, 2_000)]
     calm = state.after(many(20_000, 3))  # type: ignore[arg-type]
     costs = sorted(cost_s(calm) for _ in range(5))
@@ -140,7 +145,7 @@ def test_judging_twenty_thousand_consumers_costs_little() -> None:
         costs = sorted(cost_s(part) for _ in range(3))
         print(f"1,000 polled, all wrong: {1000 * costs[0]:.0f} ms")
         assert costs[0] < 0.5
-        part = judged(part)
+        part = evaluate_findings(part)
 
 
 _EACH = 5
@@ -193,29 +198,29 @@ def test_facts_and_causes_of_thousands_of_consumers_cost_little_of_a_core(
                 busy(second, streams if second == first else streams[: streams_count // 20])
             )
             spent_s += cost_s(state)
-            state = judged(state)
+            state = evaluate_findings(state)
         shares.append(spent_s / _ALL_ROWS_S)
     print(f"of a core: {', '.join(f'{100 * share:.1f} %' for share in shares)}")
     # The first rounds know no rates yet. Of 10,000 it is 6 to 8 % alone; among other tests,
     # which have the caches and the other core, up to twice as much.
     assert min(shares[1:]) < most_share
-    assert state.findings.open() == []
+    assert state.findings.list_open() == []
 
 
 def test_what_there_was_no_time_for_is_judged_after_the_next_polls() -> None:
-    count = 2 * MOST_ROWS + 10
+    count = 2 * MAX_CHECKED_CONSUMERS + 10
     names = [(f"S{n % 100}", f"c{n}") for n in range(count)]
     configs = tuple(
         replace(consumer(stream, name, 5), config_json=json.dumps({})) for stream, name in names
     )
     state = State().after(Configured(1, (), configs))
-    state = judged_after(state, many(count, 0, paused=True))  # type: ignore[arg-type]
+    state = apply_and_evaluate(state, many(count, 0, paused=True))  # type: ignore[arg-type]
     for second in range(1, 3):
-        assert len(state.findings.open()) == second * MOST_ROWS
-        state = judged_after(state, snapshot(1_000 + second))
-    assert len(state.findings.open()) == count
+        assert len(state.findings.list_open()) == second * MAX_CHECKED_CONSUMERS
+        state = apply_and_evaluate(state, snapshot(1_000 + second))
+    assert len(state.findings.list_open()) == count
     key = state.consumers.roster.keys[0]
-    assert [one.kind.word for one in state.findings.of(of_key(key))] == ["paused"]
+    assert [one.kind.word for one in state.findings.list_open_of(entity_of_key(key))] == ["paused"]
 
 
 def test_a_retired_code_means_its_successor_in_alerts_and_old_recordings() -> None:

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natstui.lines import decode_record, encode_record
-from natstui.model.live.evidence import MOST_TROUBLED, evidence_of, evidence_so_far
-from natstui.model.live.message_counts import ROOM, MessageCount, MessageCounts
-from natstui.model.live.state import EVENTS_KEPT, State, folded
+from natstui.model.live.evidence import MAX_ENTRIES, evidence_of, evidence_so_far
+from natstui.model.live.message_counts import MAX_MESSAGES, MessageCount, MessageCounts
+from natstui.model.live.state import EVENTS_KEPT, State, apply_records
 from natstui.model.records.evidence import AdvisoriesCounted, BatchCounts
 from natstui.model.records.record import AckSample, Advisory
 from tests.model.findings.life import Life, at_us
@@ -29,12 +29,12 @@ def advisory(
 @pytest.mark.slow
 def test_every_give_up_is_counted_though_the_list_of_events_is_bounded() -> None:
     records = [advisory("max_deliver", seq) for seq in range(1, EVENTS_KEPT + 512)]
-    state = folded(State(), records)
-    one_by_one = folded(State(), records[: EVENTS_KEPT - 200])
+    state = apply_records(State(), records)
+    one_by_one = apply_records(State(), records[: EVENTS_KEPT - 200])
     for record in records[EVENTS_KEPT - 200 :]:
         one_by_one = one_by_one.after(record)
     assert len(state.happenings) == EVENTS_KEPT
-    assert state.evidence.of["S", "C"].give_ups.total_count == EVENTS_KEPT + 511
+    assert state.evidence.entries["S", "C"].give_ups.total_count == EVENTS_KEPT + 511
     assert state.evidence == one_by_one.evidence
 
 
@@ -45,51 +45,53 @@ def test_no_count_of_a_message_is_too_low_or_further_off_than_its_error(
     counts, true = MessageCounts(), Counter(told)
     for start in range(0, len(told), together):
         part = Counter(told[start : start + together])
-        named = [MessageCount(seq, count) for seq, count in part.most_common(ROOM)]
+        named = [MessageCount(seq, count) for seq, count in part.most_common(MAX_MESSAGES)]
         counts = counts.after(start + 1, named, sum(part.values()))
-    assert counts.total_count == len(told) and len(counts.messages) <= ROOM
+    assert counts.total_count == len(told) and len(counts.messages) <= MAX_MESSAGES
     for one in counts.messages:
         assert one.said_count - one.error_count <= true[one.stream_seq] <= one.said_count
     seen = {one.stream_seq for one in counts.messages}
-    most = [seq for seq, count in true.items() if count > len(told) / ROOM]
+    most = [seq for seq, count in true.items() if count > len(told) / MAX_MESSAGES]
     assert together > 1 or set(most) <= seen
 
 
 def test_a_storm_counted_in_the_engine_adds_up_with_what_came_one_by_one() -> None:
-    state = folded(State(), [advisory("nak", 7, n) for n in range(1, 501)])
+    state = apply_records(State(), [advisory("nak", 7, n) for n in range(1, 501)])
     many = (MessageCount(7, 300, 0, 800), MessageCount(9, 20, 0, 3))
     state = state.after(AdvisoriesCounted(2_000_000, "nak", "S", "C", 320, many))
-    naks = state.evidence.of["S", "C"].naks
+    naks = state.evidence.entries["S", "C"].naks
     assert naks.total_count == 820
-    assert naks.worst()[0] == MessageCount(7, 800, 0, 800)
-    assert naks.worst()[1] == MessageCount(9, 20, 0, 3)
+    assert naks.most_frequent()[0] == MessageCount(7, 800, 0, 800)
+    assert naks.most_frequent()[1] == MessageCount(9, 20, 0, 3)
 
 
 def test_what_is_made_again_under_a_name_begins_without_evidence() -> None:
-    state = folded(State(), [advisory("nak", 1), advisory("nak", 2, consumer="D")])
+    state = apply_records(State(), [advisory("nak", 1), advisory("nak", 2, consumer="D")])
     deleted = Advisory(5, "consumer_action", "S", "C", "", '{"action": "delete"}')
     state = state.after(deleted)
-    assert set(state.evidence.of) == {("S", "D"), ("S", "")}
+    assert set(state.evidence.entries) == {("S", "D"), ("S", "")}
     # That consumers come and go is said of their stream.
-    assert state.evidence.of["S", ""].deleted_at_us == (5,)
+    assert state.evidence.entries["S", ""].deleted_at_us == (5,)
     state = state.after(Advisory(6, "stream_action", "S", None, "", '{"action": "create"}'))
-    assert not state.evidence.of
+    assert not state.evidence.entries
 
 
 def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
-    names = [f"C{n}" for n in range(MOST_TROUBLED + 10)]
-    state = folded(State(), [advisory("nak", 1, 1, n, name) for n, name in enumerate(names)])
-    assert len(state.evidence.of) == MOST_TROUBLED
-    assert {name for _, name in state.evidence.of} == set(names[10:])
+    names = [f"C{n}" for n in range(MAX_ENTRIES + 10)]
+    state = apply_records(
+        State(), [advisory("nak", 1, 1, n, name) for n, name in enumerate(names)]
+    )
+    assert len(state.evidence.entries) == MAX_ENTRIES
+    assert {name for _, name in state.evidence.entries} == set(names[10:])
 
 
 def test_a_message_that_its_stream_removed_was_terminated_by_nobody() -> None:
     body = '{"stream_seq": 7, "deliveries": 1, "reason": "Unacknowledged message was deleted"}'
-    state = folded(State(), [Advisory(5, "terminated", "S", "C", "", body)])
-    trouble = state.evidence.of["S", "C"]
+    state = apply_records(State(), [Advisory(5, "terminated", "S", "C", "", body)])
+    trouble = state.evidence.entries["S", "C"]
     assert trouble.removed.sequences == (7,) and trouble.terms.total_count == 0
     told = AdvisoriesCounted(6, "removed", "S", "C", 3, ())
-    trouble = state.after(told).evidence.of["S", "C"]
+    trouble = state.after(told).evidence.entries["S", "C"]
     assert trouble.removed.total_count == 4 and trouble.terms.total_count == 0
 
 
@@ -98,7 +100,7 @@ def test_abandoned_batches_are_counted_with_their_newest_reason() -> None:
         Advisory(at_us, "stream_batch_abandoned", "S", None, "", f'{{"reason": "{reason}"}}')
         for at_us, reason in ((5, "timeout"), (6, "incomplete"))
     ]
-    batches = folded(State(), records).evidence.of["S", ""].abandoned_batches
+    batches = apply_records(State(), records).evidence.entries["S", ""].abandoned_batches
     assert batches == BatchCounts(2, 6, "incomplete")
 
 
@@ -108,13 +110,13 @@ def test_consumers_that_come_and_go_are_counted_for_their_stream() -> None:
         for at_us in range(100)
         for action in ("create", "delete")
     ]
-    trouble = folded(State(), records).evidence.of["S", ""]
+    trouble = apply_records(State(), records).evidence.entries["S", ""]
     assert trouble.created_at_us == trouble.deleted_at_us == tuple(range(36, 100))
 
 
 def test_text_that_is_no_json_is_still_an_announcement() -> None:
     state = State().after(Advisory(5, "nak", "S", "C", "", "(redacted)"))
-    naks = state.evidence.of["S", "C"].naks
+    naks = state.evidence.entries["S", "C"].naks
     assert (naks.total_count, naks.messages) == (1, ())
 
 
@@ -122,7 +124,7 @@ def test_a_keyframe_repeats_all_evidence() -> None:
     randomly = random.Random(1)
     records = [advisory("nak", randomly.randrange(1, 90), 2, n) for n in range(500)]
     records.append(Advisory(9_000_000, "consumer_leader_elected", "S", "D", "", "{}"))
-    state = folded(State(), records)
+    state = apply_records(State(), records)
     told = evidence_so_far(state.evidence, 5)
     assert told is not None
     again = decode_record(encode_record(told))

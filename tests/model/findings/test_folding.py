@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from natstui.cli.health.formats import format_json, format_text
-from natstui.cli.health.report import FindingSelection, report_on
-from natstui.model.findings.evaluate import judged_after
-from natstui.model.findings.finding import folded
+from natstui.cli.health.report import FindingSelection, create_report
+from natstui.model.findings.evaluate import apply_and_evaluate
+from natstui.model.findings.finding import group_findings
 from natstui.model.live.state import State
 from natstui.tui.frame.systems import SystemState
 from natstui.tui.overview.panels import panels
@@ -27,24 +27,24 @@ def _paused(count: int) -> State:
     stream = {"name": "S", "created_at_us": EPOCH_US, "leader": "n1", "lost_msgs": 7}
     state = State()
     for second in range(4):
-        state = judged_after(state, snapshot(START_S + second, [stream], rows))
+        state = apply_and_evaluate(state, snapshot(START_S + second, [stream], rows))
     return state
 
 
 def test_many_of_a_kind_are_one_line_and_few_are_not() -> None:
     for count, lines in ((0, 1), (3, 4), (4, 2), (40, 2)):
-        every = folded(_paused(count).findings.open())
+        every = group_findings(_paused(count).findings.list_open())
         assert len(every) == lines
         assert sum(1 + len(line.others) for line in every) == count + 1
     assert [line.first.kind.code for line in every] == ["NT-S04", "NT-C27"]
     assert every[1].others_text == "and 39 others"
     # Of equals the first by name, in whatever order they were found: live as in a replay.
-    backwards = folded(reversed(_paused(40).findings.open()))
+    backwards = group_findings(reversed(_paused(40).findings.list_open()))
     assert [line.first for line in backwards] == [line.first for line in every]
 
 
 def test_health_writes_one_paragraph_for_all_of_a_kind_and_counts_them_in_json() -> None:
-    report = report_on(_paused(40), FindingSelection())
+    report = create_report(_paused(40), FindingSelection())
     text = format_text(report)
     assert "1 critical, 40 warnings" in text.splitlines()[0]
     assert text.count("NT-C27") == 1 and text.count("NT-S04") == 1

@@ -11,9 +11,9 @@ import pytest
 
 from natstui.model.assets.monitor_keys import CONSUMER_KEYS, PREFIX, STREAM_KEYS
 from natstui.model.findings.monitor_metadata import (
-    Check,
     ConsumerFacts,
     StreamFacts,
+    ThresholdResult,
     consumer_checks,
     stream_checks,
 )
@@ -56,7 +56,7 @@ def metadata(text: str) -> dict[str, str]:
     return {PREFIX + key: value for key, _, value in (w.partition("=") for w in text.split())}
 
 
-def worst(checks: list[Check]) -> str:
+def worst(checks: list[ThresholdResult]) -> str:
     """Return the verdict on the whole, as the exit code tells it."""
     order = ("critical", "warning", "ok")
     return min((one.severity for one in checks), key=order.index, default="ok")
@@ -219,7 +219,7 @@ def test_thresholds_become_findings_and_end_when_they_are_kept_again() -> None:
         (0, 51, set()),
     ):
         life.polls(3, pending_msgs=pending, waiting_pulls_count=1, stream={"stored_msgs": stored})
-        found = {one.kind.code: one.text for one in life.state.findings.open()}
+        found = {one.kind.code: one.text for one in life.state.findings.list_open()}
         assert found.keys() & codes == expected
         if pending == 10:
             assert found["NT-C13"] == (

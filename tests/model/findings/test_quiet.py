@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.findings.finding import Finding
 from natstui.model.live.state import State
 from tests.model.findings.healthy_shop import HealthyShop, pauses
@@ -29,11 +29,11 @@ def test_an_hour_of_the_healthy_half_of_the_demo_raises_nothing(
     of_s: tuple[float, float], for_s: float
 ) -> None:
     shop, state = HealthyShop(), State()
-    state = judged_after(state, shop.configured())
+    state = apply_and_evaluate(state, shop.configured())
     told: dict[tuple[str, str], Finding] = {}
     for poll in shop.polls(pauses(of_s, for_s)):
-        state = judged_after(state, poll)
-        told |= {(one.kind.code, one.entity.text): one for one in state.findings.open()}
+        state = apply_and_evaluate(state, poll)
+        told |= {(one.kind.code, one.entity.text): one for one in state.findings.list_open()}
     assert not told, [(key, one.text) for key, one in told.items()]
 
 

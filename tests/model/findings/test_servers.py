@@ -11,17 +11,17 @@ from natstui.model.clients.connection import ClientConnection, Subscription
 from natstui.model.clients.watch import (
     ClientCount,
     ClientsRead,
-    subscribed_groups,
+    count_groups,
     summarize_clients,
 )
-from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.live.snapshot import Peer, Upstream
 from natstui.model.live.state import State
 from natstui.model.records.record import BULK, Advisory, Record, Restored, Unavailable
 from natstui.model.servers.server import (
-    JetStreamHere,
     Meta,
     MetaPeer,
+    ServerJetStream,
     Servers,
     ServerSeen,
     Storage,
@@ -57,14 +57,14 @@ def read(second: float, *rows: ServerSeen, **rest: Any) -> ServersRead:
 
 def found(state: State) -> dict[str, str]:
     """Return what is open: code and what it is about."""
-    return {f"{one.kind.code} {one.entity.text}": one.text for one in state.findings.open()}
+    return {f"{one.kind.code} {one.entity.text}": one.text for one in state.findings.list_open()}
 
 
 def after(*records: Record) -> State:
     """Return the state after records, with a poll at the end so that it is now."""
     state = State().after(at(0))
     for record in records:
-        state = judged_after(state, record)
+        state = apply_and_evaluate(state, record)
     return state
 
 
@@ -112,7 +112,7 @@ def test_a_server_that_was_down_before_we_came_is_known_by_leaders_that_miss_it(
     stream = {"name": "S", "created_at_us": 1, "peers": peers, "leader": "n1"}
     state = after(read(1, *_ALL[:2]))
     for second in (1, 2, 3):
-        state = judged_after(state, snapshot(second, [stream], []))
+        state = apply_and_evaluate(state, snapshot(second, [stream], []))
     assert "NT-V01 server n3" in found(state)
     # One that another leader hears of is there.
     other = {
@@ -122,7 +122,7 @@ def test_a_server_that_was_down_before_we_came_is_known_by_leaders_that_miss_it(
         "peers": (Peer("n3", True, False, 5, 0),),
     }
     for second in (4, 5, 6):
-        state = judged_after(state, snapshot(second, [stream, other], []))
+        state = apply_and_evaluate(state, snapshot(second, [stream, other], []))
     assert "NT-V01 server n3" not in found(state)
 
 
@@ -162,12 +162,12 @@ def test_a_server_in_lame_duck_mode_before_we_came_is_known_by_its_open_routes()
     stream = {"name": "S", "created_at_us": 1, "peers": peers, "leader": "n1"}
     state = after(read(1, *draining))
     for second in (1, 2, 3):
-        state = judged_after(state, snapshot(second, [stream], []))
+        state = apply_and_evaluate(state, snapshot(second, [stream], []))
     assert "NT-V26 server n3" in found(state) and "NT-V01 server n3" not in found(state)
     # One was killed beside, and which of the two that is nobody can tell.
     gone = {**stream, "peers": (Peer("n4", False, True, None, 9), *peers)}
     for second in (4, 5, 6):
-        state = judged_after(state, snapshot(second, [gone], []))
+        state = apply_and_evaluate(state, snapshot(second, [gone], []))
     assert {"NT-V01 server n3", "NT-V01 server n4"} <= found(state).keys()
 
 
@@ -218,14 +218,14 @@ def _held(second: float, *readings: ServersRead) -> State:
     state = after(*readings)
     for later in range(int(second)):
         last = readings[-1]
-        state = judged_after(state, replace(last, at_us=last.at_us + later * 1_000_000))
-        state = judged_after(state, at(1 + later))
+        state = apply_and_evaluate(state, replace(last, at_us=last.at_us + later * 1_000_000))
+        state = apply_and_evaluate(state, at(1 + later))
     return state
 
 
-def _here(used: int = 0, api_level: int = 5) -> JetStreamHere:
+def _here(used: int = 0, api_level: int = 5) -> ServerJetStream:
     free = Storage(0, 0, 1_000)
-    return JetStreamHere(free, Storage(used, 0, 1_000), 0, 0, 0, 0, 0, 0, 0, 0, api_level)
+    return ServerJetStream(free, Storage(used, 0, 1_000), 0, 0, 0, 0, 0, 0, 0, 0, api_level)
 
 
 def test_api_levels_stand_beside_versions_that_differ() -> None:
@@ -255,7 +255,7 @@ def test_a_meta_group_whose_leader_changes_again_and_again_is_told() -> None:
     state = after(replace(read(18, *_ALL), meta_elected_at_us=elected), at(18))
     assert found(state) == {"NT-V36 meta group": "3 elections in 5 min"}
     later = replace(read(310, *_ALL), meta_elected_at_us=elected)
-    assert found(judged_after(judged_after(state, later), at(310))) == {}
+    assert found(apply_and_evaluate(apply_and_evaluate(state, later), at(310))) == {}
 
 
 def _elected(second: float) -> Record:
@@ -344,26 +344,26 @@ def test_a_plain_user_learns_from_the_error_that_the_meta_group_has_no_quorum() 
     reason = "INFO: JetStream system temporarily unavailable (error 10008)"
     state = after(at(1), Unavailable(EPOCH_US + 1_000_000, "INFO", reason))
     for second in (2, 3, 4):
-        state = judged_after(state, at(second))
+        state = apply_and_evaluate(state, at(second))
     assert list(found(state)) == ["NT-V02 meta group"]
-    assert found(judged_after(state, Restored(EPOCH_US + 5_000_000, "INFO"))) == {}
+    assert found(apply_and_evaluate(state, Restored(EPOCH_US + 5_000_000, "INFO"))) == {}
     # A single stream without a leader says the same, and no more than that.
     of_stream = Unavailable(EPOCH_US + 1_000_000, "STREAM.INFO", reason)
     state = after(at(1), of_stream)
     for second in (2, 3, 4):
-        state = judged_after(state, at(second))
+        state = apply_and_evaluate(state, at(second))
     assert list(found(state)) == ["NT-M22 STREAM.INFO"]
 
 
 def test_bulk_replies_that_a_restart_delays_are_told_only_when_they_stay_away() -> None:
     state = after(at(1), Unavailable(EPOCH_US + 1_000_000, BULK, "no response within 2 s"))
     for second in range(2, 11):
-        state = judged_after(state, at(second))
+        state = apply_and_evaluate(state, at(second))
         assert found(state) == {}
     for second in (11, 12):
-        state = judged_after(state, at(second))
+        state = apply_and_evaluate(state, at(second))
     assert found(state) == {"NT-M25 JSZ": "JSZ: no response within 2 s"}
-    assert found(judged_after(state, Restored(EPOCH_US + 13_000_000, BULK))) == {}
+    assert found(apply_and_evaluate(state, Restored(EPOCH_US + 13_000_000, BULK))) == {}
 
 
 def _connection(number: int, stopped_s: float | None, **rest: Any) -> ClientConnection:
@@ -396,7 +396,7 @@ def test_clients_that_leak_flap_or_read_too_slowly_are_told_by_name() -> None:
     }  # fmt: skip
     calm = ClientsRead(EPOCH_US + 90_000_000, 2, (), (), ())
     for second in (91, 130):
-        state = judged_after(judged_after(state, calm), at(second))
+        state = apply_and_evaluate(apply_and_evaluate(state, calm), at(second))
     assert found(state) == {}
 
 
@@ -410,12 +410,12 @@ def test_clients_are_counted_by_the_queue_group_in_which_they_subscribe() -> Non
         listens(2, ("deliver.a", None), ("deliver.a", None), ("deliver.b", "g")),
         listens(3, ("deliver.b", "h"), ("_INBOX.x.y", None)),
     ]
-    assert subscribed_groups(rows) == {
+    assert count_groups(rows) == {
         "deliver.a": {"": 2}, "deliver.b": {"g": 2, "h": 1}, "alone": {"": 1},
     }  # fmt: skip
     many = [listens(number, (f"s.{number}", None)) for number in range(1_500)]
-    assert len(subscribed_groups([*many, *rows])) == 1_000
-    assert "deliver.b" in subscribed_groups([*many, *rows])
+    assert len(count_groups([*many, *rows])) == 1_000
+    assert "deliver.b" in count_groups([*many, *rows])
 
 
 def test_clients_that_are_refused_for_want_of_connections_name_the_account() -> None:
@@ -429,7 +429,7 @@ def test_clients_that_are_refused_for_want_of_connections_name_the_account() -> 
     }
     for second in (91, 130):
         calm = ClientsRead(EPOCH_US + second * 1_000_000, 1, (), (), ())
-        state = judged_after(judged_after(state, calm), at(second))
+        state = apply_and_evaluate(apply_and_evaluate(state, calm), at(second))
     assert found(state) == {}
 
 
@@ -475,8 +475,8 @@ def _unbalanced(
     for second in range(10, 10 + seconds):
         for reading in readings[-1:]:
             later_us = EPOCH_US + second * 1_000_000
-            state = judged_after(state, replace(reading, at_us=later_us))
-        state = judged_after(state, snapshot(second, rows, []))
+            state = apply_and_evaluate(state, replace(reading, at_us=later_us))
+        state = apply_and_evaluate(state, snapshot(second, rows, []))
     return {name: text for name, text in found(state).items() if name.startswith("NT-V51")}
 
 

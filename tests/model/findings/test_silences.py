@@ -9,7 +9,12 @@ from natstui.cli.alerts.notices import Notices
 from natstui.config.settings import Alert
 from natstui.model.findings.finding import Entity
 from natstui.model.findings.verdict import consumer_findings, consumer_verdict
-from natstui.model.records.journal import entry_command, entry_text, last_undoable, passed_over
+from natstui.model.records.journal import (
+    entry_command,
+    entry_text,
+    find_last_undoable,
+    find_newest_final,
+)
 from natstui.model.records.managing import JournalEntry, SilenceFinding
 from natstui.model.records.silences import Silence, Silenced, silence_json, silences_of
 from natstui.tui.findings.keys import silence_command, silence_meaning, silence_refusal
@@ -30,19 +35,19 @@ def tell(life: Life, *silences: Silence) -> None:
 def test_it_is_not_told_until_its_time_is_over_and_then_again() -> None:
     life, notices = Life(), Notices({"all": Alert(hold_s=0)})
     life.polls(2, paused=True)
-    assert [one.status for one in notices.after(life.state.findings, at_us(2))] == ["open"]
+    assert [one.status for one in notices.update(life.state.findings, at_us(2))] == ["open"]
     tell(life, silence(life, 10))
     findings = life.state.findings
-    assert life.open == {} and [one.kind.word for one in findings.silenced()] == ["paused"]
+    assert life.open == {} and [one.kind.word for one in findings.list_silenced()] == ["paused"]
     assert consumer_verdict(life.state, 0).word != "paused"
     assert "paused" in {one.kind.word for one in consumer_findings(life.state, 0)}
     # It is not over: nobody is told that it is.
-    assert notices.after(findings, at_us(3)) == []
+    assert notices.update(findings, at_us(3)) == []
     life.polls(9)
     assert life.open == {}
     life.polls(2)
-    assert life.words == {"paused"} and life.state.findings.silenced() == []
-    assert [one.status for one in notices.after(life.state.findings, at_us(13))] == ["open"]
+    assert life.words == {"paused"} and life.state.findings.list_silenced() == []
+    assert [one.status for one in notices.update(life.state.findings, at_us(13))] == ["open"]
 
 
 def test_it_is_about_one_code_of_one_thing_that_was_made_once() -> None:
@@ -70,7 +75,7 @@ def entry(asked: SilenceFinding, now_us: int) -> JournalEntry:
 def test_the_journal_says_what_is_silenced_and_is_not_undone_by_it() -> None:
     life = Life()
     life.polls(2, paused=True)
-    (finding,) = life.state.findings.open()
+    (finding,) = life.state.findings.list_open()
     asked = silence_command(finding, "2h it is meant")
     kept = entry(asked, 1_000_000)
     (one,) = silences_of([kept], 2_000_000)
@@ -81,9 +86,9 @@ def test_the_journal_says_what_is_silenced_and_is_not_undone_by_it() -> None:
     assert silences_of([kept, lifted], 4_000_000) == ()
     assert entry_text(kept).startswith("silence NT-C27 of C on S until ")
     assert entry_text(kept).endswith(": it is meant")
-    assert entry_text(lifted) == "hear of NT-C27 of C on S again"
+    assert entry_text(lifted) == "report NT-C27 of C on S again"
     assert entry_command(kept).startswith("# silence")
-    assert last_undoable([kept, lifted]) is None and passed_over([kept, lifted]) is None
+    assert find_last_undoable([kept, lifted]) is None and find_newest_final([kept, lifted]) is None
 
 
 def test_an_answer_without_a_time_or_a_reason_is_not_taken() -> None:

@@ -1,4 +1,6 @@
-"""The account of a copy's messages, and the position where a stopped copy continues."""
+"""Counts what happened to the messages of a copy, and stores the position where a stopped copy
+continues.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +22,20 @@ import platformdirs
 from natstui.decoding import decoder_of
 from natstui.errors import SessionError
 from natstui.files import write_complete
-from natstui.parsing import reason
-from natstui.paths import private_folder
+from natstui.parsing import describe_parse_error
+from natstui.paths import create_private_folder
 
-MOST_SUBJECTS = 10_000
-MOST_RANGES = 100_000
-"""Limit of refused sequence ranges that are stored to send them again; a copy with more stops."""
+MAX_SUBJECTS = 10_000
+MAX_RANGES = 100_000
+"""Maximum number of ranges of refused sequences, which are stored to send them again. A copy with
+more stops."""
 
 Ranges = list[list[int]]
 """First and last sequence of each range, ascending."""
 
 
 def add_seq(ranges: Ranges, seq: int) -> None:
-    """Add a sequence to ranges, extending the last one if consecutive."""
+    """Add a sequence to ranges: to the last range if it is the next one, else as another range."""
     if ranges and seq == ranges[-1][1] + 1:
         ranges[-1][1] = seq
     elif not ranges or not ranges[-1][0] <= seq <= ranges[-1][1]:
@@ -40,28 +43,28 @@ def add_seq(ranges: Ranges, seq: int) -> None:
 
 
 def _add_bounded(ranges: Ranges, seq: int) -> None:
-    """Add a sequence to ranges of which there are at most `MOST_RANGES`."""
+    """Add a sequence to ranges of which there are at most `MAX_RANGES`."""
     add_seq(ranges, seq)
-    if len(ranges) > MOST_RANGES:
+    if len(ranges) > MAX_RANGES:
         ranges[:] = merged_ranges(ranges)
-    if len(ranges) > MOST_RANGES:
-        # Between them are messages of others: these count as if they were of the copy.
-        ranges[:] = [[first, last] for (first, _), (_, last) in pairs_of(ranges)]
+    if len(ranges) > MAX_RANGES:
+        # The sequences between two merged ranges, of other publishers, count as copied as well.
+        ranges[:] = [[first, last] for (first, _), (_, last) in pair_neighbours(ranges)]
 
 
 def merged_ranges(*several: Ranges) -> Ranges:
-    """Return the sequences of several ranges as few ranges, ascending."""
-    ranges_merged: Ranges = []
+    """Return all sequences of several lists of ranges, in as few ranges as possible, ascending."""
+    merged: Ranges = []
     for first, last in sorted(pair for ranges in several for pair in ranges):
-        if ranges_merged and first <= ranges_merged[-1][1] + 1:
-            ranges_merged[-1][1] = max(ranges_merged[-1][1], last)
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1][1] = max(merged[-1][1], last)
         else:
-            ranges_merged.append([first, last])
-    return ranges_merged
+            merged.append([first, last])
+    return merged
 
 
 def ranges_from(ranges: Ranges, seq: int) -> Ranges:
-    """Return the part of ranges from a sequence on."""
+    """Return the ranges without the sequences before `seq`."""
     return [[max(first, seq), last] for first, last in ranges if last >= seq]
 
 
@@ -77,56 +80,63 @@ def seqs_of(ranges: Ranges) -> Iterator[int]:
         yield from range(first, last + 1)
 
 
-def pairs_of(ranges: Ranges) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield pairs of neighbouring ranges; a single one with itself."""
+def pair_neighbours(ranges: Ranges) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield the ranges in pairs: the first two, the next two, and so on; a last one that is left
+    over, together with itself.
+    """
     for index in range(0, len(ranges), 2):
         yield ranges[index], ranges[min(index + 1, len(ranges) - 1)]
 
 
 @dataclass(slots=True)
 class Account:
-    """Counts of a copy: every message that was read is in one of them, or still in flight."""
+    """Counts of a copy. Each message that was read is acknowledged, duplicate or refused, or still
+    in flight.
+    """
 
     read_msgs: int = 0
     payload_bytes: int = 0
     acknowledged_msgs: int = 0
-    """Stored by the target now."""
+    """Messages that the target stored during this copy."""
     confirmed_msgs: int = 0
-    """Number of these that were sent again after the connection was lost."""
+    """Number of acknowledged messages that had been sent more than once."""
     duplicate_msgs: int = 0
-    """Already stored by the target, according to their id."""
+    """Messages that the target had stored before, according to their id."""
     refused_msgs: int = 0
     unknown_msgs: int = 0
-    """Sent, without a reply that shows whether they are stored."""
+    """Messages that were sent, but for which no reply says whether they are stored."""
     gone_msgs: int = 0
-    """Requested by sequence, but deleted meanwhile."""
+    """Messages that were requested by their sequence, but were already deleted."""
     removed_seqs: tuple[int, int] | None = None
-    """First and last sequence that the source deleted before they were copied."""
+    """First and last of the sequences that the source deleted before they were copied."""
     without_rollup_msgs: int = 0
-    """Sent without the headers of a roll-up or schedule, which would have deleted others."""
+    """Messages that were sent without their headers of a roll-up or schedule, which would have
+    deleted other messages."""
     refusals: Counter[str] = field(default_factory=Counter)
-    """Reason → messages."""
+    """Reason → number of messages refused for it."""
     refused_ranges: Ranges = field(default_factory=list)
     is_overfull: bool = False
-    """Whether more messages were refused than can be stored to send them again."""
+    """Whether there are more refused ranges than can be stored to send them again."""
     target_created_at_us: dict[str, int] = field(default_factory=dict)
-    """Stream that stored messages of the copy → its creation time."""
+    """Stream that stored messages of the copy → its creation time in UTC µs."""
     target_newest: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Stream → its newest message soon after it stored the first one: its sequence and time."""
+    """Stream → sequence and time of its newest message, soon after it stored the first copy."""
     stored_ranges: dict[str, Ranges] = field(default_factory=dict)
     """Stream → the sequences of the copy's acknowledged messages."""
     stored_subjects: dict[str, Counter[str]] = field(default_factory=dict)
-    """Stream → acknowledged messages by subject, for the first `MOST_SUBJECTS` of them."""
+    """Stream → number of acknowledged messages by subject, of at most `MAX_SUBJECTS` subjects."""
     had_ranges: dict[str, Ranges] = field(default_factory=dict)
-    """Stream → the sequences of what it stored before: of duplicates, and of a stopped copy."""
+    """Stream → the sequences of copies that it had stored before: duplicates, and the messages of
+    a stopped copy.
+    """
     no_longer_there: Counter[str] = field(default_factory=Counter)
-    """Reason → messages that the target stored before, and does not have any more."""
+    """Reason → number of copies that the target stored before and has deleted."""
     may_be_consumed: bool = True
-    """Whether these may all have been acknowledged by consumers, whose acks delete messages."""
+    """Whether all messages in `no_longer_there` may have been deleted by acks of consumers."""
     not_kept: Counter[str] = field(default_factory=Counter)
-    """Reason → acknowledged messages that the target did not keep."""
+    """Reason → number of acknowledged messages that the target did not keep."""
     unchecked: list[str] = field(default_factory=list)
-    """Streams whose state may not be read, so that it is unknown what they kept."""
+    """Streams of which it is unknown what they kept, because their state may not be read."""
     first_seq: int | None = None
     last_seq: int = 0
     """Last sequence that was read."""
@@ -136,80 +146,80 @@ class Account:
 
     @property
     def in_flight_msgs(self) -> int:
-        """Return how many messages were sent and have no result yet."""
+        """Return how many messages were sent but have no result yet."""
         return self.read_msgs - self.acknowledged_msgs - self.duplicate_msgs - self.refused_msgs
 
     @property
     def kept_msgs(self) -> int:
-        """Return how many messages were stored now and kept."""
+        """Return how many messages the target stored during this copy, and kept."""
         return max(0, self.acknowledged_msgs - self.not_kept.total())
 
-    def read(self, seq: int, payload_bytes: int) -> None:
-        """Count a message that was read, whatever becomes of it."""
+    def count_read(self, seq: int, payload_bytes: int) -> None:
+        """Count a message that was read from the source."""
         self.read_msgs += 1
         self.payload_bytes += payload_bytes
         self.first_seq = self.first_seq or seq
         self.last_seq = seq
 
-    def miss(self, first_seq: int, last_seq: int) -> None:
+    def add_removed(self, first_seq: int, last_seq: int) -> None:
         """Add sequences that the source deleted before they were copied."""
         before = self.removed_seqs or (first_seq, last_seq)
         self.removed_seqs = min(before[0], first_seq), max(before[1], last_seq)
 
-    def store(self, stream: str, seq: int, subject: str) -> None:
+    def count_stored(self, stream: str, seq: int, subject: str) -> None:
         """Count a message that a stream stored."""
         self.acknowledged_msgs += 1
         subjects = self.stored_subjects.setdefault(stream, Counter())
-        if subject in subjects or len(subjects) < MOST_SUBJECTS:
+        if subject in subjects or len(subjects) < MAX_SUBJECTS:
             subjects[subject] += 1
         _add_bounded(self.stored_ranges.setdefault(stream, []), seq)
 
-    def had(self, stream: str, seq: int) -> None:
-        """Count a message that a stream stored before."""
+    def count_duplicate(self, stream: str, seq: int) -> None:
+        """Count a message that a stream had stored before."""
         self.duplicate_msgs += 1
         _add_bounded(self.had_ranges.setdefault(stream, []), seq)
 
-    def refuse(self, seq: int, reason: str) -> None:
+    def count_refused(self, seq: int, reason: str) -> None:
         """Count a message that the target refuses."""
         self.refused_msgs += 1
         self.refusals[reason] += 1
         add_seq(self.refused_ranges, seq)
-        if len(self.refused_ranges) > MOST_RANGES:
+        if len(self.refused_ranges) > MAX_RANGES:
             self.refused_ranges = merged_ranges(self.refused_ranges)
-            self.is_overfull = len(self.refused_ranges) > MOST_RANGES
+            self.is_overfull = len(self.refused_ranges) > MAX_RANGES
 
     def lose_newest(self, lost_msgs: int, reason: str) -> None:
-        """Count the newest messages of a file as refused: the disk did not take them."""
+        """Count the last messages of a file as refused, because they could not be written."""
         self.acknowledged_msgs, self.refused_msgs = self.read_msgs - lost_msgs, lost_msgs
         self.refusals = Counter({reason: lost_msgs}) if lost_msgs else Counter()
 
 
 _FORMAT = 7
-"""Version of the state: an older one is not continued."""
+"""Version of the state's format; a state of an older one is not found."""
 
 
 class SkippedSequences(msgspec.Struct, frozen=True):
-    """Sequences of a range without a message."""
+    """Sequences in a range that have no message."""
 
     count: int = 0
     seqs: tuple[int, int] | None = None
     """The first and the last of them."""
 
     def with_range(self, first_seq: int, last_seq: int) -> SkippedSequences:
-        """Return these and those of a range behind them."""
+        """Return these sequences together with all of a range that follows them."""
         begin_seq = self.seqs[0] if self.seqs else first_seq
         return SkippedSequences(self.count + last_seq - first_seq + 1, (begin_seq, last_seq))
 
 
 class State(msgspec.Struct, kw_only=True):
-    """The stored position of a copy."""
+    """The position of a copy, as stored in its file."""
 
     begin_seq: int = 1
     """The first sequence to copy when this copy began."""
     end_seq: int
     done_seq: int = 0
     lacking_count: int = 0
-    """How many sequences of a range had no message when this copy began."""
+    """Number of sequences of a range that had no message when this copy began."""
     skipped: SkippedSequences = SkippedSequences()
     """The sequences of a range up to `done_seq` that had no message when they were to be read."""
     removed_seqs: tuple[int, int] | None = None
@@ -223,35 +233,35 @@ class State(msgspec.Struct, kw_only=True):
     target_ranges: dict[str, Ranges] = {}
     """Stream → the sequences of the copy's acknowledged messages."""
     unknown_msgs: int = 0
-    """Limit of the messages without a known result: in flight when this was written, or sent
-    after that.
-    """
+    """Maximum number of messages without a known result: those in flight when this was written,
+    and those that may have been sent after that."""
     sent_at_us: int = 0
-    """When the oldest of them was sent."""
+    """When the oldest of these messages was sent, in UTC µs."""
     file_bytes: int = 0
-    """Length of the lines of a file up to `done_seq`."""
+    """Length of the target file's lines up to `done_seq`."""
     file_sha256: str = ""
     source_lines_count: int = 0
-    """Lines up to `done_seq` of the file that messages are read from, and their checksum."""
+    """Number of lines up to `done_seq` of the file from which messages are read."""
     source_sha256: str = ""
+    """Checksum of these lines."""
 
     @property
     def first_seq(self) -> int:
-        """Return the first sequence that has to be sent again, or sent at all."""
+        """Return the first sequence that a continued copy has to send."""
         return self.refused_ranges[0][0] if self.refused_ranges else self.done_seq + 1
 
     @property
     def age_s(self) -> float:
         """Return the time since the oldest message without a known result was sent.
 
-        Infinite when that is later than now: the clock was set back, and nobody knows.
+        It is infinite if the clock was set back since, because the time is unknown then.
         """
         age_s = time.time() - self.sent_at_us / 1e6
         return age_s if age_s >= 0 else math.inf
 
 
 class StateFile:
-    """The file with the position of a copy; the same copy finds it again."""
+    """The file with the position of a copy. A copy with the same identity has the same file."""
 
     def __init__(self, identity: dict[str, Any]) -> None:
         text = json.dumps({**identity, "format": _FORMAT}, sort_keys=True).encode()
@@ -259,18 +269,20 @@ class StateFile:
         self.path: Path = platformdirs.user_state_path("natstui") / "copies" / name
 
     def read(self) -> State | None:
-        """Return the state of a stopped copy, None without one; raises SessionError."""
+        """Return the state of a stopped copy; None if there is none. Raises SessionError."""
         try:
             return decoder_of(State).decode(self.path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError, RecursionError) as error:
-            raise SessionError(f"{self.path} cannot be read: {reason(error)}") from error
+            raise SessionError(
+                f"{self.path} cannot be read: {describe_parse_error(error)}"
+            ) from error
 
     def write(self, state: State) -> None:
         """Write the state atomically; raises SessionError."""
         try:
-            private_folder(self.path.parent)
+            create_private_folder(self.path.parent)
             write_complete(self.path, msgspec.json.encode(state), mode=0o600)
         except OSError as error:
             raise SessionError(f"{self.path} cannot be written: {error}") from error

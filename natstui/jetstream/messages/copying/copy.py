@@ -1,4 +1,4 @@
-"""A copy of messages: read, mapped to another subject and id, sent, counted."""
+"""Copies messages: reads them, maps their subjects and ids, sends or writes them, and counts."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from natstui.errors import (
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import (
     EXPECTED_STREAM,
-    gone_back_text,
-    gone_since,
-    has_gone_back,
-    missing_count,
-    newest_of,
-    not_kept,
+    count_missing,
+    count_missing_since,
+    count_not_kept,
+    has_lost_newest,
+    lost_newest_text,
+    newest_message,
 )
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.copying.account import (
-    MOST_RANGES,
+    MAX_RANGES,
     Account,
     Ranges,
     State,
@@ -54,29 +54,30 @@ from natstui.jetstream.messages.copying.message_file import (
 from natstui.jetstream.messages.copying.selection import (
     Gaps,
     Selection,
-    after_outages,
     find_removed,
-    messages,
+    read_messages,
+    retry_after_outages,
 )
 from natstui.jetstream.messages.copying.window import (
     Outgoing,
     Window,
-    created_at,
-    keeps_all,
+    keeps_all_messages,
+    read_creation_us,
 )
-from natstui.jetstream.messages.reading import Read
+from natstui.jetstream.messages.reading import StreamMessage
 from natstui.model.assets.limits_loss import ONE_WRITE_HEADERS, rolled_up_filters
 from natstui.model.assets.subjects import has_wildcard, map_subject, mapping_problem, overlap
 from natstui.units import duration_text
 
-MSG_ID = "Nats-Msg-Id"
-KEPT_ID = "Natstui-Msg-Id"
-"""Header with the publisher's id when the copy gets one of its own."""
-_SERVERS = ("$JS.>", "$SYS.>")
-_SAVED_EVERY_S = 0.2
-_FILE_SAVED_EVERY_S = 1.0
-MOST_UNSAVED_MSGS = 1_000
-"""Limit of messages that are sent before the state is written again: those of a killed copy."""
+MESSAGE_ID_HEADER = "Nats-Msg-Id"
+ORIGINAL_ID_HEADER = "Natstui-Msg-Id"
+"""Header with the publisher's message id, if the copy gets an id of its own."""
+_SERVER_SUBJECTS = ("$JS.>", "$SYS.>")
+_SAVE_INTERVAL_S = 0.2
+_FILE_SAVE_INTERVAL_S = 1.0
+MAX_UNSAVED_MSGS = 1_000
+"""Maximum number of messages that are sent before the state is written again. So many may have an
+unknown result when a copy is killed."""
 _DRAIN_S = 5.0
 
 Ids = Literal["made", "kept"]
@@ -84,21 +85,24 @@ Ids = Literal["made", "kept"]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The rate of sending; without limits as fast as messages are acknowledged."""
+    """Limits of the rate of sending; without any, messages are sent as fast as the target
+    acknowledges them.
+    """
 
     per_s: float | None = None
     as_stored: bool = False
-    """Keep the intervals in which messages were stored."""
+    """Whether the copies have the same intervals as the originals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target stream and subjects of a copy."""
+    """The target stream of a copy, and the subjects and ids of the copies."""
 
     stream: str | None = None
-    """Required target stream: messages for other streams are refused."""
+    """Name of the target stream, which refuses messages that another stream would store; None if
+    any stream may store them."""
     maps: tuple[tuple[str, str], ...] = ()
-    """Subject patterns → new subject; the first match counts."""
+    """Pairs of a subject pattern and the new subject; the first pattern that matches counts."""
     ids: Ids = "made"
 
     def subject_of(self, subject: str) -> str:
@@ -109,7 +113,7 @@ class Target:
         """Raise UsageError for an impossible mapping."""
         for source, new_subject in self.maps:
             problem = mapping_problem(source, new_subject)
-            # A subject without `>` may take the place of all.
+            # The new subject may be one without `>`: all messages get it.
             if problem is not None and "must end with >" not in problem:
                 raise UsageError(f"--map {source}:{new_subject}: {problem}")
             try:
@@ -125,12 +129,12 @@ def _subject_of(maps: tuple[tuple[str, str], ...], subject: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _of_server(subject: str) -> bool:
-    return any(overlap(server_subject, subject) for server_subject in _SERVERS)
+def _is_server_subject(subject: str) -> bool:
+    return any(overlap(server_subject, subject) for server_subject in _SERVER_SUBJECTS)
 
 
 class SeqRanges:
-    """Known sequences, in memory as ranges only."""
+    """An iterable of sequences, which are in memory only as ranges."""
 
     def __init__(self, ranges: Ranges) -> None:
         self._ranges = ranges
@@ -141,40 +145,41 @@ class SeqRanges:
 
 @dataclass
 class Copy:
-    """A copy: source, target, pace and position."""
+    """A copy of messages: its source, target and pace, and how far it is."""
 
     target: Target
     selection: Selection | None = None
-    """The messages of a stream; None for a file."""
+    """The selected messages of a stream; None to copy from a file."""
     from_file: Path | None = None
     pace: Pace = field(default_factory=Pace)
     state: State | None = None
-    """State of a stopped copy to continue."""
+    """State of the stopped copy that this one continues; None if it continues none."""
     file: StateFile | None = None
     account: Account = field(default_factory=Account)
     on_progress: Callable[[Account, str], None] = lambda _account, _waits: None
     first_open: Callable[[], Outgoing | None] = lambda: None
-    """Returns the first message that was sent and has no result yet."""
+    """Returns the first message that was sent and has no result yet; None if there is none."""
     is_complete: bool = False
-    """Whether all messages were read, and the results of all that were sent were waited for."""
+    """Whether all messages were read, and all those sent have a result."""
     saved_seq: int | None = None
-    """The sequence after which --resume continues; None before the state is written."""
-    _saved: tuple[int, int] | None = None
-    """The messages read and in flight when the state was written."""
+    """The sequence after which --resume continues; None until the state is written."""
+    _saved_counts: tuple[int, int] | None = None
+    """Numbers of read messages and of messages in flight when the state was last written."""
     _sent_seq: int = 0
-    """The last message that was sent."""
+    """Sequence of the last message that was sent."""
     _source_file: SourceFile | None = None
-    """The file that is being read."""
+    """The file from which messages are read."""
     _gaps: Gaps | None = None
-    """What is between the messages of a range; None where not all of them are wanted, or kept."""
+    """The sequences without a message in a range; None unless all messages of the range are wanted
+    and none is removed by consumers."""
 
-    def sent(self, source_message: Read) -> None:
-        """Count a message as sent."""
+    def mark_sent(self, source_message: StreamMessage) -> None:
+        """Remember that a message was sent."""
         self._sent_seq = source_message.stream_seq
 
     @property
-    def _untried(self) -> Ranges:
-        """Return the ranges that were refused before and have no result now."""
+    def _untried_ranges(self) -> Ranges:
+        """Return the ranges that the stopped copy was refused and this copy has not tried yet."""
         if self.state is None:
             return []
         first_open = self.first_open()
@@ -183,12 +188,12 @@ class Copy:
 
     @property
     def _source_part(self) -> FilePart:
-        """Return the part of the source file that the stopped copy has read."""
+        """Return the part of the source file that the stopped copy had read."""
         state = self.state or State(end_seq=0)
         return FilePart(state.source_lines_count, state.source_sha256)
 
     async def check_source(self, client: Client) -> None:
-        """Raise UsageError when the stream is not the one that the stopped copy has read."""
+        """Raise UsageError if the stream is not the one that the stopped copy had read."""
         created_at_us = self.selection.created_at_us if self.selection else 0
         if self.state is not None and self.state.source_created_at_us != created_at_us:
             raise UsageError(
@@ -198,8 +203,8 @@ class Copy:
         if self.state is None or self.selection is None:
             return
         state, newest = self.selection.state, self.state.source_newest
-        if await has_gone_back(client, self.name, state, *newest):
-            raise UsageError(f"{gone_back_text(self.name)}: copy again without --resume")
+        if await has_lost_newest(client, self.name, state, *newest):
+            raise UsageError(f"{lost_newest_text(self.name)}: copy again without --resume")
 
     @property
     def end_seq(self) -> int:
@@ -208,65 +213,68 @@ class Copy:
 
     @property
     def name(self) -> str:
-        """Return a name of the copied messages for people."""
-        return self.selection.wanted.stream if self.selection else str(self.from_file)
+        """Return the name of the source, for display."""
+        return self.selection.request.stream if self.selection else str(self.from_file)
 
-    async def messages(
+    async def read_messages(
         self, client: Client, *, headers_only: bool = False
-    ) -> AsyncGenerator[tuple[Read, str] | int, None]:
-        """Yield the messages with a text that identifies each; first those that were refused."""
+    ) -> AsyncGenerator[tuple[StreamMessage, str] | int, None]:
+        """Yield each message with a text that identifies it; of a deleted one, its sequence.
+
+        Messages that the stopped copy was refused come first.
+        """
         after_seq = self.state.done_seq if self.state else 0
         if self.selection is None:
             assert self.from_file is not None
             self._source_file = source_file = SourceFile(self.from_file, self._source_part)
             refused_ranges = self.state.refused_ranges if self.state else []
-            wanted = source_file.messages(
+            file_lines = source_file.read_messages(
                 lambda seq: seq > after_seq or has_seq(refused_ranges, seq)
             )
-            async with aclosing(wanted) as lines:
+            async with aclosing(file_lines) as lines:
                 async for line in lines:
                     yield line
             return
-        identity = f"{self.selection.wanted.stream} {self.selection.created_at_us}"
-        if self.selection.is_whole and not headers_only:
+        identity = f"{self.selection.request.stream} {self.selection.created_at_us}"
+        if self.selection.is_complete_range and not headers_only:
             self._gaps = Gaps(self.selection, self.state)
         if self.state is not None:
             removed_after = None if self._gaps else self.selection.removed_after(after_seq)
             for seqs in filter(None, (self.state.removed_seqs, removed_after)):
-                self.account.miss(*seqs)
+                self.account.add_removed(*seqs)
         parts = [(self.selection, after_seq)]
         if self.state and self.state.refused_ranges:
             retried = replace(self.selection, seqs=SeqRanges(self.state.refused_ranges))
             parts.insert(0, (retried, 0))
-        for selection, after in parts:
-            source = messages(client, selection, after, headers_only=headers_only)
+        for selection, part_after_seq in parts:
+            source = read_messages(client, selection, part_after_seq, headers_only=headers_only)
             is_retried = selection is not self.selection
             gaps = None if is_retried else self._gaps
-            last_read: Read | None = None
+            last_read: StreamMessage | None = None
             async with aclosing(source) as source_messages:
                 async for item in source_messages:
                     if isinstance(item, int):
                         if is_retried and not selection.may_be_consumed:
-                            self.account.miss(item, item)
+                            self.account.add_removed(item, item)
                         yield item
                         continue
                     last_read = item
                     if gaps is not None:
                         gaps.add(item.stream_seq)
-                    # A stream that went back gives a sequence to another message.
+                    # After a rollback, another message may have the same sequence.
                     yield item, f"{identity} {item.stream_seq} {item.stored_at_us}"
             removed_seqs = None
             if gaps is not None:
                 removed_seqs = gaps.removed_seqs
-            elif last_read is not None or not after:
+            elif last_read is not None or not part_after_seq:
                 removed_seqs = await find_removed(client, selection, last_read)
             if removed_seqs is not None:
-                self.account.miss(*removed_seqs)
+                self.account.add_removed(*removed_seqs)
 
-    def outgoing(self, source_message: Read, identity: str) -> Outgoing | str:
-        """Return the message to send, or why it is refused."""
+    def make_outgoing(self, source_message: StreamMessage, identity: str) -> Outgoing | str:
+        """Return the message to send, or the reason why it must not be sent."""
         subject = self.target.subject_of(source_message.subject)
-        if _of_server(subject):
+        if _is_server_subject(subject):
             return f"{subject.split('.')[0]} belongs to the server"
         if self.from_file is not None and has_wildcard(subject):
             return "its subject has a wildcard: a message has one subject"
@@ -279,16 +287,17 @@ class Copy:
             rolled_up_filters(subject, source_message.headers)
         )
         own_id = next(
-            (text.strip() for name, text in headers if name.lower() == MSG_ID.lower()), None
+            (text.strip() for name, text in headers if name.lower() == MESSAGE_ID_HEADER.lower()),
+            None,
         )
         has_own_id = own_id is not None and self.target.ids == "kept"
         if not has_own_id:
             headers = [
-                (KEPT_ID if name.lower() == MSG_ID.lower() else name, text)
+                (ORIGINAL_ID_HEADER if name.lower() == MESSAGE_ID_HEADER.lower() else name, text)
                 for name, text in headers
             ]
             digest = hashlib.sha256(f"{identity} {subject}".encode()).hexdigest()
-            headers.append((MSG_ID, f"natstui-{digest[:24]}"))
+            headers.append((MESSAGE_ID_HEADER, f"natstui-{digest[:24]}"))
         if self.target.stream:
             headers.append((EXPECTED_STREAM, self.target.stream))
         return Outgoing(
@@ -297,21 +306,21 @@ class Copy:
 
     @property
     def unsaved_msgs(self) -> int:
-        """Return how many messages were sent since the state was written."""
-        return self.account.read_msgs - (self._saved[0] if self._saved else 0)
+        """Return how many messages were read since the state was last written."""
+        return self.account.read_msgs - (self._saved_counts[0] if self._saved_counts else 0)
 
     def save(self) -> None:
-        """Write the state, if there is anything new; raises SessionError.
+        """Write the state if anything changed; raises SessionError.
 
-        A killed copy has sent no more after this than `MOST_UNSAVED_MSGS`.
+        Until the next call, at most `MAX_UNSAVED_MSGS` messages may be sent.
         """
         account = self.account
-        if self._saved != (account.read_msgs, account.in_flight_msgs):
-            self._write(account.in_flight_msgs + MOST_UNSAVED_MSGS)
+        if self._saved_counts != (account.read_msgs, account.in_flight_msgs):
+            self._write(account.in_flight_msgs + MAX_UNSAVED_MSGS)
 
     def save_written(self, file: MessageFile) -> None:
-        """Write the state of a file; raises BackupError and SessionError."""
-        # A killed copy goes on behind what is on the disk.
+        """Write the state of a copy into a file; raises BackupError and SessionError."""
+        # The state must not contain more than what is on the disk.
         file.sync()
         self._write(0, file.written_bytes, file.sha256)
 
@@ -332,9 +341,9 @@ class Copy:
                 lacking_count=selection.lacking_count if selection else 0,
                 skipped=self._gaps.until(done_seq) if self._gaps else before.skipped,
                 removed_seqs=account.removed_seqs or before.removed_seqs,
-                refused_ranges=merged_ranges(account.refused_ranges, self._untried),
+                refused_ranges=merged_ranges(account.refused_ranges, self._untried_ranges),
                 source_created_at_us=selection.created_at_us if selection else 0,
-                source_newest=newest_of(selection.state) if selection else (0, 0),
+                source_newest=newest_message(selection.state) if selection else (0, 0),
                 target_created_at_us=before.target_created_at_us | account.target_created_at_us,
                 target_newest=before.target_newest | account.target_newest,
                 target_ranges={
@@ -348,19 +357,19 @@ class Copy:
                 source_lines_count=source_part.lines_count, source_sha256=source_part.sha256,
             )
         )  # fmt: skip
-        self.saved_seq, self._saved = done_seq, (account.read_msgs, account.in_flight_msgs)
+        self.saved_seq, self._saved_counts = done_seq, (account.read_msgs, account.in_flight_msgs)
 
     def finish(self) -> None:
-        """Delete the state when all messages were stored, or none was sent; else write it."""
+        """Delete the state if nothing is left to do or nothing was sent; otherwise write it."""
         account = self.account
         is_stored = self.is_complete and not (account.refused_msgs or account.unknown_msgs)
         if is_stored or not (account.read_msgs or account.is_stopped or self.state):
-            self.forget()
+            self.delete_state()
         else:
             self._write(account.unknown_msgs)
 
-    def forget(self) -> None:
-        """Delete the state."""
+    def delete_state(self) -> None:
+        """Delete the state file."""
         if self.file is not None:
             self.file.remove()
 
@@ -369,47 +378,49 @@ async def send_copy(
     source: Client, writer: Writer, copy: Copy, confirmed_names: tuple[str, str | None],
     stop: asyncio.Event,
 ) -> None:  # fmt: skip
-    """Copy messages into streams, journalled as one; the account has the result.
+    """Copy messages into streams, with one journal entry; the copy's account has the result.
 
-    `stop` ends it regularly: messages in flight are waited for. Raises what `Writer.send` raises,
-    OutcomeUnknown when the result of messages is unknown.
+    After `stop`, only the messages in flight are waited for. Raises what `Writer.send` raises, and
+    OutcomeUnknown if the result of some messages is unknown.
     """
     arguments: dict[str, Any] = {
         "copied_from": copy.name, "subject": confirmed_names[0], "payload_bytes": 0,
         "maps": [f"{pattern} → {new_subject}" for pattern, new_subject in copy.target.maps],
     }  # fmt: skip
-    account, began_s = copy.account, steady_s()
+    account, start_s = copy.account, steady_s()
     await copy.check_source(source)
     await _check_targets(writer.client, copy)
 
     async def send_all(window: Window) -> None:
         await _send(source, copy, window)
         await window.drain()
-        await _compare(writer.client, account, began_s)
+        await _count_not_kept(writer.client, account, start_s)
 
     async def work() -> None:
         async with Window(
             writer.client, account, lambda text: copy.on_progress(account, text)
-        ) as w:
-            copy.first_open = lambda: w.first_open
+        ) as window:
+            copy.first_open = lambda: window.first_open
             try:
                 try:
-                    await _until_stopped(copy, send_all(w), stop, copy.save, _SAVED_EVERY_S)
+                    await _run_until_stopped(
+                        copy, send_all(window), stop, copy.save, _SAVE_INTERVAL_S
+                    )
                 except NatstuiError:
-                    # What was sent before is stored, and answers to it may be on their way.
+                    # Messages sent before may be stored, and their acks may still arrive.
                     with suppress(NatstuiError, TimeoutError):
                         async with asyncio.timeout(_DRAIN_S):
-                            await w.drain()
+                            await window.drain()
                     raise
                 if account.is_stopped:
                     async with asyncio.timeout(_DRAIN_S):
-                        await w.drain()
-                        await _compare(writer.client, account, began_s)
+                        await window.drain()
+                        await _count_not_kept(writer.client, account, start_s)
                 copy.is_complete = not account.is_stopped
             except TimeoutError:
-                pass  # the account says how many are open
+                pass  # the account counts those without a result as unknown
             finally:
-                w.give_up()
+                window.count_unknown()
                 copy.finish()
 
     await writer.send(
@@ -422,15 +433,17 @@ async def send_copy(
     )  # fmt: skip
 
 
-async def _compare(client: Client, account: Account, began_s: float) -> None:
-    """Count messages that the target acknowledged, since `began_s` or before, and did not keep."""
+async def _count_not_kept(client: Client, account: Account, start_s: float) -> None:
+    """Count the messages that the target acknowledged but did not keep: those of this copy, which
+    began at `start_s`, and earlier ones.
+    """
     for stream, ranges in account.stored_ranges.items():
         check = partial(
-            not_kept, client, stream, ranges, age_s=steady_s() - began_s,
+            count_not_kept, client, stream, ranges, age_s=steady_s() - start_s,
             sent_msgs=account.stored_subjects.get(stream),
         )  # fmt: skip
         try:
-            missing = await after_outages(check)
+            missing = await retry_after_outages(check)
         except PermissionDenied:
             account.unchecked.append(stream)
             continue
@@ -439,8 +452,8 @@ async def _compare(client: Client, account: Account, began_s: float) -> None:
             account.not_kept[reason] = min(count, account.acknowledged_msgs)
     for stream, ranges in account.had_ranges.items():
         try:
-            count, reason, is_consumed = await after_outages(
-                partial(gone_since, client, stream, ranges)
+            count, reason, is_consumed = await retry_after_outages(
+                partial(count_missing_since, client, stream, ranges)
             )
         except PermissionDenied:
             account.unchecked.append(stream)
@@ -451,12 +464,15 @@ async def _compare(client: Client, account: Account, began_s: float) -> None:
 
 
 async def _check_targets(client: Client, copy: Copy) -> None:
-    """Raise UsageError when messages of a stopped copy were purged, or deleted with their
-    stream; where its limits or consumers may have deleted them, they are counted at the end.
+    """Raise UsageError if the copies that a stopped copy stored were purged, or deleted with their
+    stream.
+
+    If limits or consumers of the stream may have deleted them, they are counted at the end
+    instead.
     """
     state = copy.state or State(end_seq=0)
     for stream, created_at_us in state.target_created_at_us.items():
-        if await created_at(client, stream) != created_at_us:
+        if await read_creation_us(client, stream) != created_at_us:
             raise UsageError(
                 f"target stream {stream} was deleted or recreated, and the copies in it are "
                 "lost: copy again without --resume"
@@ -464,86 +480,86 @@ async def _check_targets(client: Client, copy: Copy) -> None:
         ranges = state.target_ranges.get(stream, [])
         info = json.loads(await client.request(f"STREAM.INFO.{stream}", {"deleted_details": True}))
         newest = state.target_newest.get(stream, (0, 0))
-        if await has_gone_back(client, stream, info["state"], *newest):
+        if await has_lost_newest(client, stream, info["state"], *newest):
             raise UsageError(
-                f"target stream {gone_back_text(stream)}: copy again without --resume"
+                f"target stream {lost_newest_text(stream)}: copy again without --resume"
             )
-        if not keeps_all(info["config"], info["state"]):
+        if not keeps_all_messages(info["config"], info["state"]):
             copy.account.had_ranges[stream] = merged_ranges(ranges)
             continue
-        gone_msgs = missing_count(ranges, info["state"])
-        # A single deleted message was deleted on purpose: that is no purge.
-        if gone_msgs > 1 or (gone_msgs == 1 and not info["state"]["messages"]):
+        missing_msgs = count_missing(ranges, info["state"])
+        # One missing message is no purge: somebody deleted it on purpose.
+        if missing_msgs > 1 or (missing_msgs == 1 and not info["state"]["messages"]):
             raise UsageError(
                 f"target stream {stream} was purged, or several copies in it were deleted: copy "
                 "again without --resume"
             )
 
 
-async def _until_stopped(
+async def _run_until_stopped(
     copy: Copy, work: Coroutine[Any, Any, None], stop: asyncio.Event, save: Callable[[], None],
-    saved_every_s: float,
+    save_interval_s: float,
 ) -> None:  # fmt: skip
-    """Copy until the end or until it is stopped, and save the position meanwhile."""
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    tasks = {working, stopping}
+    """Run `work` until it ends or is stopped, and call `save` at intervals meanwhile."""
+    work_task, stop_task = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    tasks = {work_task, stop_task}
     try:
-        while not (working.done() or stopping.done()):
+        while not (work_task.done() or stop_task.done()):
             save()
-            await asyncio.wait(tasks, timeout=saved_every_s, return_when=asyncio.FIRST_COMPLETED)
-        copy.account.is_stopped = not working.done()
+            await asyncio.wait(tasks, timeout=save_interval_s, return_when=asyncio.FIRST_COMPLETED)
+        copy.account.is_stopped = not work_task.done()
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-    if not working.cancelled():
-        working.result()
+    if not work_task.cancelled():
+        work_task.result()
 
 
 async def _send(source: Client, copy: Copy, window: Window) -> None:
     account = copy.account
-    clock = _Clock(copy.pace, partial(copy.on_progress, account))
-    async with aclosing(copy.messages(source)) as source_messages:
+    pacer = _Pacer(copy.pace, partial(copy.on_progress, account))
+    async with aclosing(copy.read_messages(source)) as source_messages:
         async for item in source_messages:
             if isinstance(item, int):
                 account.gone_msgs += 1
                 continue
-            await clock.wait(item[0])
-            outgoing = copy.outgoing(*item)
+            await pacer.wait(item[0])
+            outgoing = copy.make_outgoing(*item)
             if isinstance(outgoing, str):
-                account.read(item[0].stream_seq, len(item[0].payload))
-                account.refuse(item[0].stream_seq, outgoing)
+                account.count_read(item[0].stream_seq, len(item[0].payload))
+                account.count_refused(item[0].stream_seq, outgoing)
             else:
                 await window.send(outgoing)
-            copy.sent(item[0])
+            copy.mark_sent(item[0])
             if account.is_overfull:
                 raise RequestFailed(
-                    f"more than {MOST_RANGES:,} separate messages were refused: the copy stops "
-                    "here, so that none is forgotten; --resume goes on with them"
+                    f"more than {MAX_RANGES:,} separate messages were refused: the copy stops "
+                    "here, so that all are recorded; --resume continues with these"
                 )
-            if copy.unsaved_msgs >= MOST_UNSAVED_MSGS:
+            if copy.unsaved_msgs >= MAX_UNSAVED_MSGS:
                 copy.save()
             copy.on_progress(account, "")
 
 
-MOST_PAUSE_S = 86_400.0
-"""Limit of a pause between messages; a longer one is more likely a wrong time than a wish."""
+MAX_PAUSE_S = 86_400.0
+"""Maximum pause between two messages; a longer one is probably due to a wrong time."""
 _SHOWN_PAUSE_S = 5.0
 
 
-class _Clock:
-    """Waits as the pace requires."""
+class _Pacer:
+    """Delays messages so that they have the pace of a copy."""
 
     def __init__(self, pace: Pace, on_wait: Callable[[str], None]) -> None:
-        """Create; `on_wait` shows how long a pause is."""
+        """Create for a pace; `on_wait` is called with a sentence before a long pause."""
         self._pace = pace
         self._on_wait = on_wait
         self._began_s = 0.0
         self._first_us = 0
         self._count = 0
 
-    async def wait(self, source_message: Read) -> None:
-        """Wait until a message is due; raises RequestFailed when that is more than a day."""
+    async def wait(self, source_message: StreamMessage) -> None:
+        """Wait until a message is due; raises RequestFailed if that takes more than a day."""
         if self._pace.per_s is None and not self._pace.as_stored:
             return
         now_s, stored_at_us = time.monotonic(), source_message.stored_at_us
@@ -554,10 +570,10 @@ class _Clock:
             due_s = max(due_s, (stored_at_us - self._first_us) / 1e6)
         self._count += 1
         left_s = self._began_s + due_s - now_s
-        if left_s > MOST_PAUSE_S:
+        if left_s > MAX_PAUSE_S:
             raise RequestFailed(
                 f"message {source_message.stream_seq:,} would follow {duration_text(left_s)} "
-                f"later at its original pace, more than {duration_text(MOST_PAUSE_S)}: the copy "
+                f"later at its original pace, more than {duration_text(MAX_PAUSE_S)}: the copy "
                 "stops here; --resume goes on without this pause"
             )
         if left_s > _SHOWN_PAUSE_S:
@@ -567,64 +583,67 @@ class _Clock:
 
 
 async def write_copy(source: Client, copy: Copy, path: Path, stop: asyncio.Event) -> None:
-    """Copy messages into a file; raises UsageError and the errors of reading."""
+    """Copy messages into a file; raises UsageError, BackupError, SessionError, WriteFailed and the
+    errors of reading.
+    """
     await copy.check_source(source)
     with MessageFile(path, copy.account) as file:
         if copy.state is None:
-            file.begin(0, "")
+            file.open(0, "")
         else:
-            file.begin(copy.state.file_bytes, copy.state.file_sha256)
+            file.open(copy.state.file_bytes, copy.state.file_sha256)
             copy.saved_seq = copy.state.done_seq
 
         async def work() -> None:
-            clock = _Clock(copy.pace, partial(copy.on_progress, copy.account))
-            async with aclosing(copy.messages(source)) as source_messages:
+            pacer = _Pacer(copy.pace, partial(copy.on_progress, copy.account))
+            async with aclosing(copy.read_messages(source)) as source_messages:
                 async for item in source_messages:
                     if isinstance(item, int):
                         copy.account.gone_msgs += 1
                         continue
-                    await clock.wait(item[0])
+                    await pacer.wait(item[0])
                     file.write(item[0], copy.target.subject_of(item[0].subject))
                     copy.on_progress(copy.account, "")
 
         save = partial(copy.save_written, file)
         try:
             try:
-                await _until_stopped(copy, work(), stop, save, _FILE_SAVED_EVERY_S)
+                await _run_until_stopped(copy, work(), stop, save, _FILE_SAVE_INTERVAL_S)
             finally:
                 save()
             if not copy.account.is_stopped:
-                file.end()
-                copy.forget()
+                file.publish()
+                copy.delete_state()
         except (BackupError, SessionError, WriteFailed) as error:
             file.stop_writing()
             copy.account.lose_newest(copy.unsaved_msgs, str(error))
             if copy.saved_seq is None:
                 raise
-            kept_text = f"--resume continues after sequence {copy.saved_seq:,}"
-            raise type(error)(f"{error}; {kept_text}") from error
+            resume_text = f"--resume continues after sequence {copy.saved_seq:,}"
+            raise type(error)(f"{error}; {resume_text}") from error
 
 
 @dataclass(slots=True)
 class Counts:
-    """The effect of a copy."""
+    """The messages that a copy would send, counted without sending any."""
 
     messages: int = 0
     payload_bytes: int = 0
     first_seq: int | None = None
     last_seq: int | None = None
     gone: int = 0
+    """Number of messages that were requested by their sequence, but are already deleted."""
     subjects: Counter[str] = field(default_factory=Counter)
-    """Target subject → messages."""
+    """Target subject → number of messages."""
     streams: dict[str, str | None] = field(default_factory=dict)
-    """Most frequent subjects → the stream that would store them."""
+    """Most frequent target subjects → the stream that would store them; None if there is none."""
 
 
-MOST_SUBJECTS = 20
+MAX_SUBJECTS = 20
 
 
-async def remembering_s(target: Client, copy: Copy) -> float:
-    """Return the duplicate window of the target; 0 if it is not one named stream."""
+async def read_duplicate_window_s(target: Client, copy: Copy) -> float:
+    """Return the duplicate window of the target stream; 0 if the copy names no target stream."""
     if copy.target.stream is None:
         return 0.0
     info = json.loads(await target.request(f"STREAM.INFO.{copy.target.stream}"))
@@ -632,9 +651,9 @@ async def remembering_s(target: Client, copy: Copy) -> float:
 
 
 async def count_copy(source: Client, target: Client, copy: Copy) -> Counts:
-    """Read all messages of a copy, without sending any."""
+    """Read all messages of a copy, and return their counts, without sending any."""
     counts = Counts()
-    async with aclosing(copy.messages(source, headers_only=True)) as source_messages:
+    async with aclosing(copy.read_messages(source, headers_only=True)) as source_messages:
         async for item in source_messages:
             if isinstance(item, int):
                 counts.gone += 1
@@ -649,7 +668,7 @@ async def count_copy(source: Client, target: Client, copy: Copy) -> Counts:
             counts.first_seq = counts.first_seq or source_message.stream_seq
             counts.last_seq = source_message.stream_seq
             counts.subjects[copy.target.subject_of(source_message.subject)] += 1
-    for subject, _ in counts.subjects.most_common(MOST_SUBJECTS):
+    for subject, _ in counts.subjects.most_common(MAX_SUBJECTS):
         reply = json.loads(await target.request("STREAM.NAMES", {"subject": subject}))
         counts.streams[subject] = next(iter(reply.get("streams") or ()), None)
     return counts

@@ -1,4 +1,4 @@
-"""The messages that a consumer dropped after max deliver, to view and send again."""
+"""Finds the messages that a consumer dropped after max deliver, and stores them again."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import json
 
 from natstui.errors import Conflict, NotFound
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.storing import gone_back_text, has_gone_back, newest_of
+from natstui.jetstream.connection.storing import has_lost_newest, lost_newest_text, newest_message
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.copying.account import Account
 from natstui.jetstream.messages.copying.copy import (
-    MOST_SUBJECTS,
+    MAX_SUBJECTS,
     Copy,
     Target,
     count_copy,
     send_copy,
 )
-from natstui.jetstream.messages.copying.given_up import given_up, perhaps_given_up
-from natstui.jetstream.messages.copying.losses import copy_changes, copy_loss
-from natstui.jetstream.messages.copying.selection import Selection, Wanted
+from natstui.jetstream.messages.copying.dropped import find_dropped, find_possibly_dropped
+from natstui.jetstream.messages.copying.losses import describe_changed_keys, describe_copy_loss
+from natstui.jetstream.messages.copying.selection import Selection, SelectionRequest
 from natstui.jetstream.messages.gets import ApiGetter
 from natstui.model.records.copies import (
-    MOST_LISTED_MSGS,
+    MAX_LISTED_MSGS,
     AgainCounted,
     CountAgain,
     Drop,
@@ -34,12 +34,13 @@ from natstui.model.records.copies import (
 from natstui.units import counted
 
 
-async def find_given_up(
+async def find_dead_letters(
     client: Client, command: FindGivenUp, recorded_drops: tuple[Drop, ...]
 ) -> GivenUpFound:
-    """Return the messages that a consumer dropped, or a set that contains them.
+    """Return the messages that a consumer dropped after max deliver, or a set that contains them.
 
-    `recorded_drops` are those in recordings. Raises NotFound when nothing tells which they are.
+    `recorded_drops` are the drops in recordings. Raises NotFound if no source has the
+    dropped messages.
     """
     info = json.loads(await client.request(f"STREAM.INFO.{command.stream}"))
     consumer = json.loads(
@@ -47,30 +48,32 @@ async def find_given_up(
     )
     is_certain = True
     try:
-        heard = tuple(Drop(at_us, seq) for at_us, seq in command.heard)
-        seqs, remark = await given_up(client, info, consumer, recorded_drops, heard)
+        observed_drops = tuple(Drop(at_us, seq) for at_us, seq in command.heard)
+        seqs, remark = await find_dropped(client, info, consumer, recorded_drops, observed_drops)
     except NotFound as error:
-        seqs = await perhaps_given_up(client, command.stream, consumer, MOST_LISTED_MSGS)
+        seqs = await find_possibly_dropped(client, command.stream, consumer, MAX_LISTED_MSGS)
         if not seqs:
             raise
         is_certain, remark = False, str(error)
-    looked_at = seqs[:MOST_LISTED_MSGS]
-    messages = await ApiGetter(client, command.stream, command.preview_bytes).each(looked_at)
+    listed_seqs = seqs[:MAX_LISTED_MSGS]
+    messages = await ApiGetter(client, command.stream, command.preview_bytes).read_each(
+        listed_seqs
+    )
     return GivenUpFound(
-        tuple(messages), seqs, len(looked_at) - len(messages), is_certain, remark,
-        time_us(info["created"]), newest_of(info["state"]),
+        tuple(messages), seqs, len(listed_seqs) - len(messages), is_certain, remark,
+        time_us(info["created"]), newest_message(info["state"]),
     )  # fmt: skip
 
 
 async def count_again(client: Client, command: CountAgain) -> AgainCounted:
-    """Return the effect of sending messages again; nothing is sent.
+    """Return what sending messages again would do, without sending any.
 
-    Raises Refused where they would be stored in another domain as well.
+    Raises ActionRefused if a stream of another domain would store them as well.
     """
-    copy = await _copy(client, command)
-    loses = await _loses(client, copy)
+    copy = await _make_copy(client, command)
+    loses = await _describe_loss(client, copy)
     counts = await count_copy(client, client, copy)
-    top_subjects = counts.subjects.most_common(MOST_SUBJECTS)
+    top_subjects = counts.subjects.most_common(MAX_SUBJECTS)
     return AgainCounted(
         counts.messages, counts.payload_bytes, counts.gone,
         tuple(
@@ -81,14 +84,14 @@ async def count_again(client: Client, command: CountAgain) -> AgainCounted:
 
 
 async def send_again(writer: Writer, command: SendAgain) -> Account:
-    """Store messages again, journalled as one, and return their account.
+    """Store messages again, with one journal entry, and return the account of the copy.
 
-    Raises what `send_copy` and `copy_loss` raise, Conflict when the stream was recreated, and
-    Refused where messages are deleted for good and that was not confirmed.
+    Raises what `send_copy` and `describe_copy_loss` raise, Conflict if the stream was recreated,
+    and ActionRefused if messages are deleted for good and that was not confirmed.
     """
-    copy = await _copy(writer.client, command)
-    loses = await _loses(writer.client, copy)
-    writer.check(command.stream, command.confirmed, loses=loses)
+    copy = await _make_copy(writer.client, command)
+    loses = await _describe_loss(writer.client, copy)
+    writer.check_allowed(command.stream, command.confirmed, loses=loses)
     await send_copy(
         writer.client, writer, copy, (command.stream, command.confirmed), asyncio.Event()
     )
@@ -96,38 +99,42 @@ async def send_again(writer: Writer, command: SendAgain) -> Account:
 
 
 def account_text(account: Account) -> str:
-    """Return the result of the messages, in a sentence."""
+    """Return what happened to the messages, as a sentence."""
     parts = [f"{counted(f'{account.kept_msgs:,}', 'message')} stored again"]
     for count, text in (
         (account.not_kept.total(), "acknowledged, but not kept"),
-        (account.duplicate_msgs, "were there already"),
+        (account.duplicate_msgs, "stored already"),
         (account.refused_msgs, "refused"),
         (account.unknown_msgs, "sent without a reply: it is not known whether they are stored"),
-        (account.gone_msgs, "gone meanwhile"),
+        (account.gone_msgs, "deleted meanwhile"),
         (account.without_rollup_msgs, "sent without their roll-up or schedule"),
     ):
         parts += [f"{count:,} {text}"] if count else []
-    most = [*account.not_kept.most_common(3), *account.refusals.most_common(3)]
-    reasons = [f"{reason} ({count:,})" for reason, count in most]
+    top_reasons = [*account.not_kept.most_common(3), *account.refusals.most_common(3)]
+    reasons = [f"{reason} ({count:,})" for reason, count in top_reasons]
     return "; ".join([*parts, *reasons])
 
 
-async def _loses(client: Client, copy: Copy) -> str | None:
-    texts = await copy_loss(client, client, copy), await copy_changes(client, client, copy)
+async def _describe_loss(client: Client, copy: Copy) -> str | None:
+    texts = (
+        await describe_copy_loss(client, client, copy),
+        await describe_changed_keys(client, client, copy),
+    )
     return " and ".join(filter(None, texts)) or None
 
 
-async def _copy(client: Client, command: CountAgain | SendAgain) -> Copy:
+async def _make_copy(client: Client, command: CountAgain | SendAgain) -> Copy:
     info = json.loads(await client.request(f"STREAM.INFO.{command.stream}"))
-    made_us = time_us(info["created"])
-    if made_us != command.created_at_us:
+    created_at_us = time_us(info["created"])
+    if created_at_us != command.created_at_us:
         raise Conflict(
             f"{command.stream} was recreated: these messages were in the deleted stream"
         )
-    if await has_gone_back(client, command.stream, info["state"], *command.newest):
-        raise Conflict(f"{gone_back_text(command.stream)}: nothing was sent again")
+    if await has_lost_newest(client, command.stream, info["state"], *command.newest):
+        raise Conflict(f"{lost_newest_text(command.stream)}: nothing was sent again")
     selection = Selection(
-        Wanted(command.stream), made_us, 1, info["state"]["last_seq"], (), command.sequences,
+        SelectionRequest(command.stream), created_at_us, 1, info["state"]["last_seq"], (),
+        command.sequences,
         info["config"].get("retention", "limits") == "limits", state=info["state"],
     )  # fmt: skip
     target = Target(maps=((">", command.to_subject),) if command.to_subject else ())

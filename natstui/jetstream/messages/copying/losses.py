@@ -1,4 +1,4 @@
-"""The messages that a copy deletes at its target, whose limits make space for new messages."""
+"""Describes the messages that a copy deletes at its target, because of the target's limits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from natstui.errors import PermissionDenied
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import (
-    bucket_changes,
     check_domain,
     consumer_filters,
+    describe_bucket_changes,
 )
 from natstui.jetstream.connection.subject_counts import read_subject_counts
 from natstui.jetstream.messages.copying.copy import Copy, Counts, Pace, count_copy
@@ -24,7 +24,7 @@ from natstui.model.assets.limits_loss import (
     SHORT_AGE_S,
     LimitedStream,
     Publishing,
-    Removed,
+    RemovedMessages,
     max_age_s,
     stored_filters,
 )
@@ -32,25 +32,25 @@ from natstui.model.assets.subjects import contains, has_wildcard, overlap
 from natstui.units import counted, duration_text
 
 _HEADERS_BYTES = 256
-"""Limit of a copy's headers: those of the message, and those of the copy."""
-_OF_BUCKETS = ("$KV.>", "$O.>")
+"""Maximum size of a copy's headers: those of the message, and those that the copy adds."""
+_BUCKET_SUBJECTS = ("$KV.>", "$O.>")
 _PLACEHOLDER = re.compile(r"\$\d+|\{\{[^}]*\}\}")
 
 
-async def copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
-    """Return the clauses about messages that a copy deletes at its target, or None.
+async def describe_copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
+    """Return clauses about the messages that a copy deletes at its target; None if there are none.
 
-    Only where a stream of the target drops messages for new ones, all that is copied is counted
-    first; what may not be read is named. Raises what `count_copy` raises, and Refused where copies
-    would be stored in another domain as well.
+    If a stream of the target may drop messages, the messages to copy are counted first. If the
+    limits may not be read, the clause says so. Raises what `count_copy` raises, and ActionRefused
+    if a stream of another domain would store the copies as well.
     """
-    subjects = await _subjects(source, copy)
+    subjects = await _read_target_filters(source, copy)
     for subject in subjects:
         await check_domain(target, subject)
     try:
         limited_infos = [
             info
-            async for info in _target_streams(target, copy.target.stream, subjects)
+            async for info in _read_target_streams(target, copy.target.stream, subjects)
             if _may_drop(info, copy.pace)
         ]
     except PermissionDenied:
@@ -60,34 +60,37 @@ async def copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
         )
     if not limited_infos:
         return None
-    # What comes from a pipe is read once.
+    # A pipe can be read only once.
     is_pipe = copy.from_file is not None and not copy.from_file.is_file()
     counts = None if is_pipe else await count_copy(source, target, copy)
-    clauses = [await _clause(target, info, counts, copy.pace) for info in limited_infos]
+    clauses = [
+        await _describe_stream_loss(target, info, counts, copy.pace) for info in limited_infos
+    ]
     return " and ".join(filter(None, clauses)) or None
 
 
-async def copy_changes(source: Client, target: Client, copy: Copy) -> str | None:
-    """Return which keys and objects of buckets a copy changes at its target, or None.
+async def describe_changed_keys(source: Client, target: Client, copy: Copy) -> str | None:
+    """Return a sentence about the keys and objects that a copy changes in buckets of its target;
+    None if there are none.
 
-    Where the subjects are not known, they are counted first. Raises the request errors.
+    If the subjects are unknown, the messages are read first. Raises the request errors.
     """
-    subjects = await _subjects(source, copy)
+    subjects = await _read_target_filters(source, copy)
     is_known = all(subject.split(".")[0] not in ("*", ">") for subject in subjects)
-    if is_known or not await bucket_changes(target, _OF_BUCKETS):
-        return await bucket_changes(target, subjects)
+    if is_known or not await describe_bucket_changes(target, _BUCKET_SUBJECTS):
+        return await describe_bucket_changes(target, subjects)
     if copy.from_file is not None and not copy.from_file.is_file():
-        # What comes from a pipe is read once.
-        return await bucket_changes(target, (*subjects, *_OF_BUCKETS))
+        # A pipe can be read only once.
+        return await describe_bucket_changes(target, (*subjects, *_BUCKET_SUBJECTS))
     counts = await count_copy(source, target, copy)
     subjects = [subject for subject in counts.subjects if bucket_change(subject)]
     if len(subjects) > 1:
         subjects = [f"{'.'.join(subject.split('.')[:2])}.>" for subject in subjects]
-    return await bucket_changes(target, subjects)
+    return await describe_bucket_changes(target, subjects)
 
 
 def _may_drop(info: dict[str, Any], pace: Pace) -> bool:
-    """Return whether copies have to be counted to tell what a stream does not keep of them."""
+    """Return whether a stream may drop messages because of the copies, or copies themselves."""
     config = info["config"]
     age_s = max_age_s(config)
     return (
@@ -98,10 +101,10 @@ def _may_drop(info: dict[str, Any], pace: Pace) -> bool:
     )
 
 
-async def _target_streams(
+async def _read_target_streams(
     target: Client, stream: str | None, subjects: list[str]
 ) -> AsyncIterator[dict[str, Any]]:
-    """Yield the INFO of the streams that may store copies, each once."""
+    """Yield the INFO of each stream that may store copies."""
     if stream is not None:
         yield json.loads(await target.request(f"STREAM.INFO.{stream}"))
         return
@@ -114,11 +117,11 @@ async def _target_streams(
                     yield info
 
 
-async def _subjects(source: Client, copy: Copy) -> list[str]:
-    """Return filters that match every target subject."""
+async def _read_target_filters(source: Client, copy: Copy) -> list[str]:
+    """Return filters that together match the subjects of all copies."""
     target_filters = [_PLACEHOLDER.sub("*", target) for _, target in copy.target.maps]
-    # What no mapping matches keeps its subject.
-    source_filters = await _read_subjects(source, copy) or (">",)
+    # Messages that no mapping matches keep their subject.
+    source_filters = await _read_source_filters(source, copy) or (">",)
     mapped_filters = [original for original, _ in copy.target.maps]
     unmapped_filters = [
         source_filter
@@ -128,23 +131,26 @@ async def _subjects(source: Client, copy: Copy) -> list[str]:
     return [*target_filters, *unmapped_filters]
 
 
-async def _read_subjects(source: Client, copy: Copy) -> Sequence[str]:
-    """Return filters of all messages that are read; empty if unknown."""
+async def _read_source_filters(source: Client, copy: Copy) -> Sequence[str]:
+    """Return filters that together match the subjects of all messages to copy; none if unknown."""
     if copy.selection is None or copy.selection.subjects:
         return () if copy.selection is None else copy.selection.subjects
-    info = json.loads(await source.request(f"STREAM.INFO.{copy.selection.wanted.stream}"))
+    info = json.loads(await source.request(f"STREAM.INFO.{copy.selection.request.stream}"))
     config = info["config"]
-    # What comes from elsewhere, or is renamed as it is stored, has other subjects.
+    # Messages of a mirror or source, or with a transformed subject, have other subjects.
     has_own_subjects = not any(
         config.get(key) for key in ("mirror", "sources", "subject_transform")
     )
     return strings_at(config, "subjects") if has_own_subjects else ()
 
 
-async def _clause(
+async def _describe_stream_loss(
     target: Client, info: dict[str, Any], counts: Counts | None, pace: Pace
 ) -> str | None:
-    """Return the losses of one stream; without `counts` the maximum."""
+    """Return a clause about what one stream drops because of the copies; None if nothing.
+
+    Without `counts`, it is about the maximum that the stream may drop.
+    """
     config, state = info["config"], info["state"]
     publishing = Publishing(None)
     if counts is not None:
@@ -158,7 +164,7 @@ async def _clause(
             return None
         msgs = sum(added_counts.values())
         stored_bytes = counts.payload_bytes + msgs * (OVERHEAD_BYTES + _HEADERS_BYTES)
-        publishing = Publishing(msgs, stored_bytes, _stored_counts(config, added_counts))
+        publishing = Publishing(msgs, stored_bytes, _count_by_stored_subject(config, added_counts))
     parts = [_expiry_text(config, publishing, pace)]
     if text_at(config, "retention") == "interest":
         parts.append(await _interest_text(target, config["name"], publishing.by_subject_msgs))
@@ -169,10 +175,12 @@ async def _clause(
     return " and ".join(filter(None, parts)) or None
 
 
-def _stored_counts(
+def _count_by_stored_subject(
     config: dict[str, Any], added_counts: Mapping[str, int]
 ) -> Mapping[str, int] | None:
-    """Return copies by the subjects that a stream stores them under; None if they are unknown."""
+    """Return the number of copies by the subject under which a stream stores them, after its
+    subject transform; None if these subjects are unknown.
+    """
     stored_counts = Counter[str]()
     for subject, count in added_counts.items():
         (stored_subject,) = stored_filters(config, [subject])
@@ -183,10 +191,10 @@ def _stored_counts(
 
 
 def _expiry_text(config: dict[str, Any], publishing: Publishing, pace: Pace) -> str | None:
-    """Return that copies expire while others are still sent, or soon after that."""
+    """Return a clause that copies expire during the copy or soon after it; None if they do not."""
     age_s = max_age_s(config)
-    takes_s = (publishing.added_msgs or 0) / pace.per_s if pace.per_s else 0.0
-    if not age_s or age_s > max(SHORT_AGE_S, takes_s):
+    duration_s = (publishing.added_msgs or 0) / pace.per_s if pace.per_s else 0.0
+    if not age_s or age_s > max(SHORT_AGE_S, duration_s):
         return None
     return f"copies in {config['name']} expire after {duration_text(age_s)}, its max age"
 
@@ -194,12 +202,16 @@ def _expiry_text(config: dict[str, Any], publishing: Publishing, pace: Pace) -> 
 async def _interest_text(
     target: Client, stream: str, added_counts: Mapping[str, int] | None
 ) -> str | None:
-    """Return how many copies a stream does not store for lack of a consumer."""
-    has = "it has interest retention, and"
+    """Return a clause about how many copies a stream with interest retention does not store
+    because no consumer wants them; None if it stores all.
+    """
+    reason = "it has interest retention, and"
     try:
         filters = await consumer_filters(target, stream)
     except PermissionDenied:
-        return f"{stream} may not store copies: {has} you have no permission to read its consumers"
+        return (
+            f"{stream} may not store copies: {reason} you have no permission to read its consumers"
+        )
     if added_counts is None:
         dropped_text = None if filters else "all copies"
     else:
@@ -210,10 +222,10 @@ async def _interest_text(
         dropped_text = counted(f"{msgs:,}", "copy") if msgs else None
     if dropped_text is None:
         return None
-    return f"{dropped_text} not stored by {stream}: {has} no consumer of these subjects"
+    return f"{dropped_text} not stored by {stream}: {reason} no consumer of these subjects"
 
 
-def _removed_text(stream: str, removed_messages: Removed) -> str | None:
+def _removed_text(stream: str, removed_messages: RemovedMessages) -> str | None:
     parts = []
     if removed_messages.others_msgs:
         parts.append(

@@ -1,4 +1,4 @@
-"""Messages in a file, one line of JSON each, in the format of `stream view --json`."""
+"""Writes and reads files of messages: one JSON object per line, as of `stream view --json`."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ import msgspec
 from natstui.decoding import decoder_of
 from natstui.errors import BackupError, RequestFailed, UsageError
 from natstui.files import (
-    MOST_PAYLOAD_BYTES,
+    MAX_PAYLOAD_BYTES,
     check_replaceable,
-    has_unfinished,
+    has_partial_folder,
+    partial_folder,
     publish_file,
-    unfinished,
-    writing,
+    translate_write_errors,
 )
 from natstui.jetstream.messages.copying.account import Account
-from natstui.jetstream.messages.copying.selection import read_of
-from natstui.jetstream.messages.decode import headers_of
-from natstui.jetstream.messages.reading import Read
+from natstui.jetstream.messages.copying.selection import make_stream_message
+from natstui.jetstream.messages.decode import parse_headers
+from natstui.jetstream.messages.reading import StreamMessage
 from natstui.model.records.messages import StoredMessage
-from natstui.parsing import reason
+from natstui.parsing import describe_parse_error
 from natstui.units import counted, is_possible_time
 
 
@@ -50,45 +50,49 @@ _MESSAGE = decoder_of(MessageLine)
 _PART_NAME = "messages.jsonl"
 _LINE_END = b"\r\n"
 _BLOCK_BYTES = 1024 * 1024
-_MOST_LINE_BYTES = 2 * MOST_PAYLOAD_BYTES
-"""Limit of a line: in base64 a payload is a third longer."""
+_MAX_LINE_BYTES = 2 * MAX_PAYLOAD_BYTES
+"""Maximum length of a line; a payload is a third longer in base64."""
 
 
-_MOST_PARTS = 100_000
-"""Limit of remembered parts of a file: far more than messages are in flight."""
+_MAX_REMEMBERED_PARTS = 100_000
+"""How many checksums of the first lines of a file are remembered: far more than there are
+messages in flight."""
 
 
 class MessageFile:
-    """A file that is renamed to its target when all of it is on the disk; use it with `with`.
+    """A file of messages that appears only when it is complete; use it with `with`.
 
-    The part of a stopped copy is in a private folder beside it; a resumed one continues it.
+    Until then, a partial file is in a private folder beside it, where a resumed copy finds it.
     """
 
     def __init__(self, path: Path, account: Account) -> None:
         self.path = path
         self._account = account
-        self._held = ExitStack()
+        self._resources = ExitStack()
         self._part: Path | None = None
         self._file: BinaryIO | None = None
         self._digest = hashlib.sha256()
         self.written_bytes = 0
 
-    def begin(self, written_bytes: int, sha256: str) -> None:
-        """Open it with what was written before; raises UsageError when that is not there."""
-        if written_bytes and not has_unfinished(self.path):
+    def open(self, written_bytes: int, sha256: str) -> None:
+        """Open the partial file behind the bytes that were written before.
+
+        Raises UsageError if these are missing or have another checksum.
+        """
+        if written_bytes and not has_partial_folder(self.path):
             raise UsageError(
                 f"the messages copied to {self.path} before are missing: copy again without "
                 "--resume"
             )
-        with writing(self.path):
+        with translate_write_errors(self.path):
             check_replaceable(self.path, replaces=False)
-            folder = self._held.enter_context(unfinished(self.path))
+            folder = self._resources.enter_context(partial_folder(self.path))
             self._part = folder / _PART_NAME
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._file = self._held.enter_context(
+            self._file = self._resources.enter_context(
                 os.fdopen(os.open(self._part, flags, 0o666), "r+b")
             )
-            self._read(written_bytes)
+            self._read_existing(written_bytes)
             if written_bytes and self.sha256 != sha256:
                 raise UsageError(
                     f"of the messages copied to {self.path} before, some were changed or are "
@@ -97,8 +101,8 @@ class MessageFile:
             self._file.truncate(written_bytes)
             self._file.seek(written_bytes)
 
-    def _read(self, size_bytes: int) -> None:
-        """Count what is in the part already, up to a length."""
+    def _read_existing(self, size_bytes: int) -> None:
+        """Read the existing bytes of the partial file up to a length, for length and checksum."""
         assert self._file is not None
         while size_bytes > self.written_bytes and (
             block := self._file.read(min(size_bytes - self.written_bytes, _BLOCK_BYTES))
@@ -111,52 +115,52 @@ class MessageFile:
 
     @property
     def sha256(self) -> str:
-        """Return the checksum of what was written, in hexadecimal digits."""
+        """Return the checksum of all written bytes, in hexadecimal digits."""
         return self._digest.hexdigest()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # What is not written yet may still find the disk full.
-        with writing(self.path):
-            self._held.close()
+        # Closing writes what is buffered: the disk may be full.
+        with translate_write_errors(self.path):
+            self._resources.close()
 
-    def write(self, source_message: Read, subject: str) -> None:
-        """Write a message; raises BackupError when the disk is full."""
+    def write(self, source_message: StreamMessage, subject: str) -> None:
+        """Write a message with this subject; raises BackupError if it cannot be written."""
         assert self._file is not None
-        line = _line_of(dataclasses.replace(source_message.as_stored(), subject=subject))
-        with writing(self.path, BackupError):
+        line = _encode_line(dataclasses.replace(source_message.as_stored(), subject=subject))
+        with translate_write_errors(self.path, BackupError):
             self._file.write(line)
         self._count(line)
-        self._account.read(source_message.stream_seq, len(source_message.payload))
+        self._account.count_read(source_message.stream_seq, len(source_message.payload))
         self._account.acknowledged_msgs += 1
 
     def sync(self) -> None:
-        """Wait until all of it is on the disk; raises BackupError."""
+        """Wait until all written messages are on the disk; raises BackupError."""
         assert self._file is not None
-        with writing(self.path, BackupError):
+        with translate_write_errors(self.path, BackupError):
             self._file.flush()
             os.fsync(self._file.fileno())
         self._account.done_seq = self._account.last_seq
 
     def stop_writing(self) -> None:
-        """Close the part after an error: what is not on the disk yet would fail once more."""
+        """Close the partial file after an error of writing, without another error."""
         assert self._file is not None
         with suppress(OSError):
             self._file.close()
 
-    def end(self) -> None:
-        """Rename it to its target; raises UsageError when the target exists by now."""
+    def publish(self) -> None:
+        """Move the complete file to its path; raises UsageError if another file is there now."""
         assert self._part is not None
-        with writing(self.path):
+        with translate_write_errors(self.path):
             publish_file(self._part, self.path, replaces=False)
-        # What somebody else put into the folder is not ours to remove, and no failure of the copy.
+        # The folder stays if somebody else put a file into it; the copy succeeded all the same.
         with suppress(OSError):
             self._part.parent.rmdir()
 
 
-def _line_of(message: StoredMessage) -> bytes:
+def _encode_line(message: StoredMessage) -> bytes:
     fields = dataclasses.asdict(message)
     block = _LINE_END.join(
         f"{name}: {text}".encode("utf-8", "surrogateescape") for name, text in message.headers
@@ -169,16 +173,19 @@ def _line_of(message: StoredMessage) -> bytes:
     return json.dumps(fields).encode() + b"\n"
 
 
-def _message_of(line: bytes) -> Read:
-    """Return the message in a line; raises RequestFailed, and ValueError for anything else."""
+def _decode_line(line: bytes) -> StreamMessage:
+    """Return the message in a line.
+
+    Raises RequestFailed for a partial message, DecodeError and ValueError for another content.
+    """
     message = _MESSAGE.decode(line)
     if not is_possible_time(message.stored_at_us):
         raise ValueError("its time is not possible")
     if message.headers_base64:
         block = base64.b64decode(message.headers_base64, validate=True)
-        headers = headers_of(_LINE_END + block, exact=True)
+        headers = parse_headers(_LINE_END + block, exact=True)
         message = dataclasses.replace(message, headers=headers)
-    return read_of(message)
+    return make_stream_message(message)
 
 
 class FilePart(NamedTuple):
@@ -189,59 +196,62 @@ class FilePart(NamedTuple):
 
 
 class SourceFile:
-    """A file that messages are read from; knows what part of it a stopped copy has read."""
+    """A file from which messages are read, and the part of it that a stopped copy has read."""
 
     def __init__(self, path: Path, part: FilePart) -> None:
-        """Create for a file of which the stopped copy has read `part`, or nothing."""
+        """Create for a file of which a stopped copy has read `part`, which may have no lines."""
         self._path = path
         self._part = part
-        self._digests: deque[FilePart] = deque(maxlen=_MOST_PARTS)
-        """The part up to each of the newest messages after that."""
+        self._digests: deque[FilePart] = deque(maxlen=_MAX_REMEMBERED_PARTS)
+        """The part up to each message read after that, for the newest messages."""
 
     def part_until(self, seq: int) -> FilePart:
-        """Return the part up to the last message that was read, but not after `seq`."""
+        """Return the part of the file up to the last message that is not after line `seq`."""
         while self._digests and self._digests[0].lines_count <= seq:
             self._part = self._digests.popleft()
         return self._part
 
-    async def messages(
+    async def read_messages(
         self, is_wanted: Callable[[int], bool]
-    ) -> AsyncGenerator[tuple[Read, str], None]:
-        """Yield the messages in wanted lines, with the line as sequence, and a text that
-        identifies each.
+    ) -> AsyncGenerator[tuple[StreamMessage, str], None]:
+        """Yield the messages in the wanted lines, each with a text that identifies it.
 
-        Raises UsageError where the part that was read before was changed, and RequestFailed.
+        Their sequence is the number of the line. Raises UsageError if the part that a stopped copy
+        has read was changed, and RequestFailed for an unreadable line.
         """
         try:
-            # A plain file is checked before any of it is sent again; a pipe is read only once.
+            # A plain file is checked before a message is sent; a pipe can be read only once.
             if self._part.lines_count and self._path.is_file():
-                await self._check()
-            async with aclosing(self._lines()) as lines:
+                await self._check_part()
+            async with aclosing(self._read_lines()) as lines:
                 async for number, line in lines:
                     if is_wanted(number) and line.strip():
-                        yield self._message(number, line)
+                        yield self._read_line(number, line)
         except OSError as error:
             raise UsageError(f"{self._path} cannot be read: {error.strerror or error}") from error
 
-    async def _check(self) -> None:
-        async with aclosing(self._lines()) as lines:
+    async def _check_part(self) -> None:
+        async with aclosing(self._read_lines()) as lines:
             async for number, _ in lines:
                 if number >= self._part.lines_count:
                     return
 
-    async def _lines(self) -> AsyncGenerator[tuple[int, bytes], None]:
-        """Yield each line with its number; raises UsageError where the part was changed."""
+    async def _read_lines(self) -> AsyncGenerator[tuple[int, bytes], None]:
+        """Yield each line with its number.
+
+        Raises UsageError if the part that a stopped copy has read was changed.
+        """
         before, part, digest = self._part, FilePart(0, ""), hashlib.sha256()
-        async with aclosing(_raw_lines(self._path)) as lines:
+        async with aclosing(_read_raw_lines(self._path)) as lines:
             async for line in lines:
                 digest.update(line)
                 part = FilePart(part.lines_count + 1, digest.hexdigest())
                 if part.lines_count == before.lines_count and part != before:
                     break
-                if len(line) > _MOST_LINE_BYTES:
+                if len(line) > _MAX_LINE_BYTES:
                     raise RequestFailed(
                         f"{self._path}:{part.lines_count} is no message: the line has more than "
-                        f"{_MOST_LINE_BYTES:,} bytes"
+                        f"{_MAX_LINE_BYTES:,} bytes"
                     )
                 if part.lines_count > before.lines_count and line.strip():
                     self._digests.append(part)
@@ -253,12 +263,12 @@ class SourceFile:
                 "changed or removed in the meantime: copy again without --resume"
             )
 
-    def _message(self, number: int, line: bytes) -> tuple[Read, str]:
-        """Return the message in a line and its identity; raises RequestFailed."""
+    def _read_line(self, number: int, line: bytes) -> tuple[StreamMessage, str]:
+        """Return the message in a line, and the text that identifies it; raises RequestFailed."""
         try:
-            line_message = _message_of(line)
+            line_message = _decode_line(line)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            message = f"{self._path}:{number} is no message: {reason(error)}"
+            message = f"{self._path}:{number} is no message: {describe_parse_error(error)}"
             raise RequestFailed(message) from error
         except RequestFailed as error:
             raise RequestFailed(f"{self._path}:{number}: {error}") from error
@@ -266,37 +276,37 @@ class SourceFile:
         return msgspec.structs.replace(line_message, stream_seq=number), identity
 
 
-async def _raw_lines(path: Path) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of a plain file, FIFO, pipe or terminal; of one that is too long, a part.
+async def _read_raw_lines(path: Path) -> AsyncGenerator[bytes, None]:
+    """Yield the lines of a plain file, FIFO, pipe or terminal; only a part of a too long line.
 
-    Waiting for a writer can be cancelled. Raises OSError, also for a folder or another device.
+    Waiting for input can be cancelled. Raises OSError, also for a folder or another device.
     """
-    # A FIFO without a writer is waited for in the loop, where a signal ends it.
+    # Opened without blocking: the event loop waits for the writer of a FIFO, and can be cancelled.
     file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     with file:
         mode = os.fstat(file.fileno()).st_mode
         if stat.S_ISREG(mode):
-            for line in iter(partial(file.readline, _MOST_LINE_BYTES + 1), b""):
+            for line in iter(partial(file.readline, _MAX_LINE_BYTES + 1), b""):
                 yield line
             return
         if not (stat.S_ISFIFO(mode) or file.isatty()):
             raise OSError(errno.EINVAL, "it is neither a plain file nor a FIFO, pipe or terminal")
-        reader = asyncio.StreamReader(limit=_MOST_LINE_BYTES)
+        reader = asyncio.StreamReader(limit=_MAX_LINE_BYTES)
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), file
         )
         try:
-            while line := await _next_line(reader):
+            while line := await _read_next_line(reader):
                 yield line
         finally:
             transport.close()
 
 
-async def _next_line(reader: asyncio.StreamReader) -> bytes:
-    """Return the next line, the beginning of one that is too long, or nothing at the end."""
+async def _read_next_line(reader: asyncio.StreamReader) -> bytes:
+    """Return the next line; the start of a too long one, and b"" at the end."""
     try:
         return await reader.readuntil(b"\n")
     except asyncio.IncompleteReadError as error:
         return error.partial
     except asyncio.LimitOverrunError:
-        return await reader.readexactly(_MOST_LINE_BYTES + 1)
+        return await reader.readexactly(_MAX_LINE_BYTES + 1)

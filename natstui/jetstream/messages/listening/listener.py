@@ -1,7 +1,8 @@
-"""Subscribes to subjects on its own connection, and reports counts a few times a second.
+"""Subscribes to subjects on a connection of its own, and reports counts twice a second.
 
-With its own connection, a flood ends only that one, and never the one with which a server is
-watched. Messages during an outage are lost: that is reported, with the reason.
+If there are too many messages, the server closes only this connection, and not the one with which
+natstui watches it. Messages are lost while the connection is lost: that is reported, with the
+reason.
 """
 
 from __future__ import annotations
@@ -24,40 +25,40 @@ from natstui.config import Connection
 from natstui.errors import PermissionDenied, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.link import OnDenied
-from natstui.jetstream.connection.wire_parser import Piece
-from natstui.jetstream.messages.decode import headers_of
+from natstui.jetstream.connection.wire_parser import BlockMessage
+from natstui.jetstream.messages.decode import parse_headers
 from natstui.jetstream.messages.listening.tally import (
     ROOT,
-    Internal,
+    InternalSubjects,
     SubjectFilter,
     SubjectTree,
     Tally,
-    text_of,
+    subject_text,
 )
 from natstui.model.assets.subjects import is_subject
-from natstui.model.live.row_filter import compiled
+from natstui.model.live.row_filter import compile_filter
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.listening import (
-    HEARD_KEPT_MSGS,
-    RATE_OVER_S,
+    MAX_KEPT_MSGS,
+    RATE_WINDOW_S,
     Heard,
     Listened,
     RowKind,
     StartListening,
     SubjectRow,
-    SubjectsLook,
+    SubjectRowOptions,
 )
 from natstui.model.records.messages import StoredMessage
 
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
 
-_MOST_ROWS = 400
-_MOST_BELOW_ONE = 100
+_MAX_ROWS = 400
+_MAX_ROWS_OF_BRANCH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
+class _Sample:
     at_s: float
     msgs: Int64s
     sizes: Int64s
@@ -65,7 +66,7 @@ class _Moment:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counters of each place in the subject tree, alone or with everything below."""
+    """Counters of each node in the subject tree, either without or with the nodes below it."""
 
     subjects: Int64s
     msgs: Int64s
@@ -74,209 +75,226 @@ class Counts:
     bytes_per_s: Float64s
 
     def rows_by(self, order: str) -> Int64s | Float64s:
-        """Return the counters to sort by."""
+        """Return the counters by which rows are sorted in this order."""
         by_name: dict[str, Int64s | Float64s] = {
             "bytes": self.sizes, "msgs_per_s": self.msgs_per_s, "bytes_per_s": self.bytes_per_s,
         }  # fmt: skip
         return by_name.get(order, self.msgs)
 
 
-class Moments:
-    """Two moments of a tally, for rates."""
+class RateSamples:
+    """Samples of a tally at some times, from which rates are calculated."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._kept: deque[_Moment] = deque()
+        self._samples: deque[_Sample] = deque()
         self._levels: list[Int64s] = []
         self._levels_of_count = -1
-        self._fits = np.zeros(1, np.bool_)
-        self._wanted: SubjectFilter | None = None
+        self._matches = np.zeros(1, np.bool_)
+        self._filter: SubjectFilter | None = None
 
-    def look(self, at_s: float) -> None:
-        """Store the current moment."""
-        msgs, sizes = (_copied(counts) for counts in (self._tally.msgs, self._tally.sizes))
-        self._kept.append(_Moment(at_s, msgs, sizes))
-        while len(self._kept) > 2 and at_s - self._kept[1].at_s >= RATE_OVER_S:
-            self._kept.popleft()
+    def add_sample(self, at_s: float) -> None:
+        """Store the current counts, and drop samples older than the window of rates."""
+        msgs, sizes = (_copy(counts) for counts in (self._tally.msgs, self._tally.sizes))
+        self._samples.append(_Sample(at_s, msgs, sizes))
+        while len(self._samples) > 2 and at_s - self._samples[1].at_s >= RATE_WINDOW_S:
+            self._samples.popleft()
 
-    def own(self) -> tuple[Int64s, Int64s, Float64s, Float64s]:
-        """Return messages, bytes and their rates, of each place alone, at the last moment."""
-        now, before = self._kept[-1], self._kept[0]
+    def read_counts(self) -> tuple[Int64s, Int64s, Float64s, Float64s]:
+        """Return messages, bytes and the rates of both in the last sample, for each node without
+        the nodes below it.
+        """
+        now, before = self._samples[-1], self._samples[0]
         over_s = now.at_s - before.at_s
 
-        def rate(new: Int64s, old: Int64s) -> Float64s:
+        def compute_rate(new: Int64s, old: Int64s) -> Float64s:
             grown: Float64s = new.astype(np.float64)
             grown[: len(old)] -= old
             return grown / over_s if over_s > 0 else np.zeros(len(new))
 
-        return now.msgs, now.sizes, rate(now.msgs, before.msgs), rate(now.sizes, before.sizes)
+        return (
+            now.msgs,
+            now.sizes,
+            compute_rate(now.msgs, before.msgs),
+            compute_rate(now.sizes, before.sizes),
+        )
 
     @property
-    def know_rates(self) -> bool:
-        """Return whether there are two moments to compare."""
-        return len(self._kept) > 1
+    def has_rates(self) -> bool:
+        """Return whether there are at least two samples, as rates need."""
+        return len(self._samples) > 1
 
-    def fitting(self, subject_filter: SubjectFilter) -> npt.NDArray[np.bool_]:
-        """Return for each place whether a subject that ends there matches the filter."""
+    def match_nodes(self, subject_filter: SubjectFilter) -> npt.NDArray[np.bool_]:
+        """Return for each node whether its subject matches the filter."""
         paths = self._tally.tree.paths
-        if subject_filter is not self._wanted:
-            # Those that were not told apart may be of any subject.
-            self._wanted, self._fits = subject_filter, np.ones(1, np.bool_)
-        known_count = len(self._fits)
+        if subject_filter is not self._filter:
+            # The root matches: messages that are counted there may be of any subject.
+            self._filter, self._matches = subject_filter, np.ones(1, np.bool_)
+        known_count = len(self._matches)
         if known_count < len(paths):
-            newer = [subject_filter.fits_text(path) for path in paths[known_count:]]
-            self._fits = np.concatenate([self._fits, np.array(newer, np.bool_)])
-        return self._fits
+            newer = [subject_filter.matches_text(path) for path in paths[known_count:]]
+            self._matches = np.concatenate([self._matches, np.array(newer, np.bool_)])
+        return self._matches
 
-    def rolled_up(self, own_counts: Counts) -> Counts:
-        """Return the counters with those of everything below."""
+    def add_up(self, own_counts: Counts) -> Counts:
+        """Return the counters of each node together with those of all nodes below it."""
         tree, count = self._tally.tree, len(own_counts.msgs)
         if count != self._levels_of_count:
-            levels = _copied(tree.levels)
+            levels = _copy(tree.levels)
             deepest = int(levels.max())
             self._levels = [np.flatnonzero(levels == level) for level in range(deepest, 0, -1)]
             self._levels_of_count = count
-        above = _copied(tree.above)
+        parents = _copy(tree.parents)
 
-        def sums(figures: npt.NDArray[np.int64] | Float64s) -> Float64s:
-            totals: Float64s = figures.astype(np.float64)
-            for level_places in self._levels:
+        def add_up_levels(values: npt.NDArray[np.int64] | Float64s) -> Float64s:
+            totals: Float64s = values.astype(np.float64)
+            for level_nodes in self._levels:
                 totals += np.bincount(
-                    above[level_places], weights=totals[level_places], minlength=count
+                    parents[level_nodes], weights=totals[level_nodes], minlength=count
                 )
             return totals
 
         subjects, msgs, sizes = (
-            sums(values).astype(np.int64)
+            add_up_levels(values).astype(np.int64)
             for values in (own_counts.subjects, own_counts.msgs, own_counts.sizes)
         )
         return Counts(
-            subjects, msgs, sizes, sums(own_counts.msgs_per_s), sums(own_counts.bytes_per_s)
+            subjects,
+            msgs,
+            sizes,
+            add_up_levels(own_counts.msgs_per_s),
+            add_up_levels(own_counts.bytes_per_s),
         )
 
 
-def _copied(figures: object) -> Int64s:
-    # Copied at once: an array that is looked at cannot grow.
-    return np.frombuffer(figures, np.int64).copy()  # type: ignore[call-overload,no-any-return]
+def _copy(values: object) -> Int64s:
+    # A view is copied and dropped at once, because an array with a view cannot grow.
+    return np.frombuffer(values, np.int64).copy()  # type: ignore[call-overload,no-any-return]
 
 
-class Picture:
-    """The rows of a tally for a look at one moment."""
+class SubjectTable:
+    """The rows of the listening screen, computed from a tally for one choice of options."""
 
     def __init__(
-        self, tally: Tally, moments: Moments, look: SubjectsLook, subject_filter: SubjectFilter
+        self,
+        tally: Tally,
+        samples: RateSamples,
+        row_options: SubjectRowOptions,
+        subject_filter: SubjectFilter,
     ) -> None:
         self._tree: SubjectTree = tally.tree
-        self._look, self._knows_rates = look, moments.know_rates
-        self._toggled = frozenset(look.toggled)
-        fits = moments.fitting(subject_filter)
-        msgs, sizes, msgs_per_s, bytes_per_s = moments.own()
-        self.own = Counts(
-            ((msgs > 0) & fits).astype(np.int64), msgs * fits, sizes * fits,
-            msgs_per_s * fits, bytes_per_s * fits,
+        self._row_options, self._knows_rates = row_options, samples.has_rates
+        self._toggled = frozenset(row_options.toggled)
+        matches = samples.match_nodes(subject_filter)
+        msgs, sizes, msgs_per_s, bytes_per_s = samples.read_counts()
+        self.own_counts = Counts(
+            ((msgs > 0) & matches).astype(np.int64), msgs * matches, sizes * matches,
+            msgs_per_s * matches, bytes_per_s * matches,
         )  # fmt: skip
-        # Place 0 stands for subjects that have no place.
-        self.own.subjects[ROOT] = 0
-        self.wanted_subjects_count = int(self.own.subjects.sum())
-        self.unwanted_msgs = int(msgs.sum() - self.own.msgs.sum())
-        self._counts = moments.rolled_up(self.own) if look.as_tree else self.own
+        # The root stands for subjects without a node, and is none itself.
+        self.own_counts.subjects[ROOT] = 0
+        self.wanted_subjects_count = int(self.own_counts.subjects.sum())
+        self.unwanted_msgs = int(msgs.sum() - self.own_counts.msgs.sum())
+        self._counts = samples.add_up(self.own_counts) if row_options.as_tree else self.own_counts
         self._others_count = tally.others.count()
         self._rows: list[SubjectRow] = []
 
     def rows(self) -> tuple[SubjectRow, ...]:
-        """Return the rows, in order."""
-        if self._look.as_tree:
-            self._branch(ROOT)
+        """Return the rows in the order of the screen."""
+        if self._row_options.as_tree:
+            self._add_branch(ROOT)
         else:
-            places = np.flatnonzero(self._counts.subjects)
-            self._list(places, "", 0, _MOST_ROWS)
-        if self.own.msgs[ROOT]:
-            self._rows.append(self._row(ROOT, "others", 0, self.own, is_open=False))
+            nodes = np.flatnonzero(self._counts.subjects)
+            self._add_rows(nodes, "", 0, _MAX_ROWS)
+        if self.own_counts.msgs[ROOT]:
+            self._rows.append(self._make_row(ROOT, "others", 0, self.own_counts, is_open=False))
         return tuple(self._rows)
 
-    def _branch(self, above: int) -> None:
-        below = self._tree.below.get(above)
-        if below is None:
+    def _add_branch(self, parent: int) -> None:
+        children = self._tree.children.get(parent)
+        if children is None:
             return
-        places = _copied(below)
-        places = places[(places < len(self._counts.msgs))]
-        places = places[self._counts.subjects[places] > 0]
-        row_limit = _MOST_ROWS if above == ROOT else _MOST_BELOW_ONE
-        self._list(places, self._tree.paths[above], int(self._tree.levels[above]), row_limit)
+        nodes = _copy(children)
+        nodes = nodes[(nodes < len(self._counts.msgs))]
+        nodes = nodes[self._counts.subjects[nodes] > 0]
+        row_limit = _MAX_ROWS if parent == ROOT else _MAX_ROWS_OF_BRANCH
+        self._add_rows(nodes, self._tree.paths[parent], int(self._tree.levels[parent]), row_limit)
 
-    def _list(self, places: Int64s, above: str, level: int, limit: int) -> None:
-        """Add rows for the first places, and one row for the others."""
-        chosen_places = self._first(places, min(limit, max(1, _MOST_ROWS - len(self._rows))))
-        for place in map(int, chosen_places):
-            is_open = self._is_open(place)
-            has_more = self._look.as_tree and place in self._tree.below
+    def _add_rows(self, nodes: Int64s, parent_path: str, level: int, limit: int) -> None:
+        """Add a row for each of the first nodes, and one row for the others together."""
+        first_nodes = self._select_first(nodes, min(limit, max(1, _MAX_ROWS - len(self._rows))))
+        for node in map(int, first_nodes):
+            is_open = self._is_open(node)
+            has_more = self._row_options.as_tree and node in self._tree.children
             kind: RowKind = "branch" if has_more else "subject"
-            self._rows.append(self._row(place, kind, level, self._counts, is_open=is_open))
+            self._rows.append(self._make_row(node, kind, level, self._counts, is_open=is_open))
             if is_open:
-                self._branch(place)
-        if len(chosen_places) < len(places):
-            other_places = np.setdiff1d(places, chosen_places, assume_unique=True)
-            self._rows.append(self._rest(other_places, above, level))
+                self._add_branch(node)
+        if len(first_nodes) < len(nodes):
+            other_nodes = np.setdiff1d(nodes, first_nodes, assume_unique=True)
+            self._rows.append(self._make_rest_row(other_nodes, parent_path, level))
 
-    def _is_open(self, place: int) -> bool:
-        if not self._look.as_tree or place not in self._tree.below:
+    def _is_open(self, node: int) -> bool:
+        if not self._row_options.as_tree or node not in self._tree.children:
             return False
-        if len(self._rows) >= _MOST_ROWS:
+        if len(self._rows) >= _MAX_ROWS:
             return False
-        is_above_level = self._tree.levels[place] < self._look.open_level
-        return is_above_level is not (self._tree.paths[place] in self._toggled)
+        is_above_level = self._tree.levels[node] < self._row_options.open_level
+        return is_above_level is not (self._tree.paths[node] in self._toggled)
 
-    def _first(self, places: Int64s, limit: int) -> Int64s:
-        """Return the first places in the requested order, at most `limit`."""
-        look, paths = self._look, self._tree.paths
-        if look.by == "subject":
-            pick = heapq.nlargest if look.reverse else heapq.nsmallest
-            by_path = pick(limit, map(int, places), key=paths.__getitem__)
+    def _select_first(self, nodes: Int64s, limit: int) -> Int64s:
+        """Return at most `limit` nodes, the first ones in the requested order of rows."""
+        row_options, paths = self._row_options, self._tree.paths
+        if row_options.by == "subject":
+            pick = heapq.nlargest if row_options.reverse else heapq.nsmallest
+            by_path = pick(limit, map(int, nodes), key=paths.__getitem__)
             return np.array(by_path, np.int64)
-        sign = -1 if look.reverse else 1
-        figures = sign * self._counts.rows_by(look.by)[places]
-        if len(places) > limit:
-            nearest = np.argpartition(figures, limit)[:limit]
-            places, figures = places[nearest], figures[nearest]
-        order = np.lexsort((places, -self._counts.msgs[places], figures))
-        return places[order]
+        sign = -1 if row_options.reverse else 1
+        values = sign * self._counts.rows_by(row_options.by)[nodes]
+        if len(nodes) > limit:
+            nearest = np.argpartition(values, limit)[:limit]
+            nodes, values = nodes[nearest], values[nearest]
+        order = np.lexsort((nodes, -self._counts.msgs[nodes], values))
+        return nodes[order]
 
-    def _row(
-        self, place: int, kind: RowKind, level: int, counts: Counts, *, is_open: bool
+    def _make_row(
+        self, node: int, kind: RowKind, level: int, counts: Counts, *, is_open: bool
     ) -> SubjectRow:
-        count = self._others_count if kind == "others" else int(counts.subjects[place])
-        per_s, bytes_per_s = float(counts.msgs_per_s[place]), float(counts.bytes_per_s[place])
+        count = self._others_count if kind == "others" else int(counts.subjects[node])
+        per_s, bytes_per_s = float(counts.msgs_per_s[node]), float(counts.bytes_per_s[node])
         return SubjectRow(
-            self._tree.paths[place], kind, level, is_open, count,
-            int(counts.msgs[place]), int(counts.sizes[place]),
+            self._tree.paths[node], kind, level, is_open, count,
+            int(counts.msgs[node]), int(counts.sizes[node]),
             per_s if self._knows_rates else None,
             bytes_per_s if self._knows_rates else None,
         )  # fmt: skip
 
-    def _rest(self, places: Int64s, above: str, level: int) -> SubjectRow:
+    def _make_rest_row(self, nodes: Int64s, parent_path: str, level: int) -> SubjectRow:
         counts = self._counts
         per_s, bytes_per_s = (
-            float(rates[places].sum()) if self._knows_rates else None
+            float(rates[nodes].sum()) if self._knows_rates else None
             for rates in (counts.msgs_per_s, counts.bytes_per_s)
         )
         return SubjectRow(
-            above, "rest", level, False, int(counts.subjects[places].sum()),
-            int(counts.msgs[places].sum()), int(counts.sizes[places].sum()), per_s, bytes_per_s,
+            parent_path, "rest", level, False, int(counts.subjects[nodes].sum()),
+            int(counts.msgs[nodes].sum()), int(counts.sizes[nodes].sum()), per_s, bytes_per_s,
         )  # fmt: skip
 
 
-_MOST_BYTES = 32 * 1024 * 1024
+_MAX_BYTES = 32 * 1024 * 1024
 
 
 class _Block(NamedTuple):
     at_us: int
     numbers: range | list[int]
     data: bytes
-    run: list[Piece]
+    messages: list[BlockMessage]
 
 
-class _Kept:
-    """Blocks with at least the newest `count` messages, within a limit of memory."""
+class _MessageBlocks:
+    """The newest blocks of received messages: with at least `MAX_KEPT_MSGS` messages, unless
+    they are larger than `_MAX_BYTES`.
+    """
 
     def __init__(self) -> None:
         self.blocks: deque[_Block] = deque()
@@ -284,134 +302,145 @@ class _Kept:
 
     def add(self, block: _Block) -> None:
         self.blocks.append(block)
-        self._count += len(block.run)
+        self._count += len(block.messages)
         self._bytes += len(block.data)
         while len(self.blocks) > 1 and (
-            self._count - len(self.blocks[0].run) >= HEARD_KEPT_MSGS or self._bytes > _MOST_BYTES
+            self._count - len(self.blocks[0].messages) >= MAX_KEPT_MSGS or self._bytes > _MAX_BYTES
         ):
             oldest_block = self.blocks.popleft()
-            self._count -= len(oldest_block.run)
+            self._count -= len(oldest_block.messages)
             self._bytes -= len(oldest_block.data)
 
-    def newest(self) -> Iterator[tuple[int, int, bytes, Piece]]:
-        """Yield number, time, data and piece of each message, the newest first."""
-        for at_us, numbers, data, run in reversed(self.blocks):
-            for number, message_piece in zip(reversed(numbers), reversed(run), strict=True):
-                yield number, at_us, data, message_piece
+    def newest(self) -> Iterator[tuple[int, int, bytes, BlockMessage]]:
+        """Yield number, time and block of each message, and its position there, newest first."""
+        for at_us, numbers, data, messages in reversed(self.blocks):
+            for number, block_message in zip(reversed(numbers), reversed(messages), strict=True):
+                yield number, at_us, data, block_message
 
 
 class Newest:
-    """The newest messages of all, and the newest that match a filter."""
+    """The newest messages of all subjects, and the newest ones that match a filter."""
 
     def __init__(self, subject_filter: SubjectFilter) -> None:
-        self._all, self._chosen = _Kept(), _Kept()
-        self._wanted = subject_filter
-        self._came_msgs = 0
+        self._all, self._matching = _MessageBlocks(), _MessageBlocks()
+        self._filter = subject_filter
+        self._received_msgs = 0
 
-    def add(self, data: bytes, run: list[Piece], at_us: int) -> None:
+    def add(self, data: bytes, messages: list[BlockMessage], at_us: int) -> None:
         """Add the messages of a block."""
-        first_number, self._came_msgs = self._came_msgs, self._came_msgs + len(run)
-        block = _Block(at_us, range(first_number + 1, self._came_msgs + 1), data, run)
+        first_number, self._received_msgs = (
+            self._received_msgs,
+            self._received_msgs + len(messages),
+        )
+        block = _Block(at_us, range(first_number + 1, self._received_msgs + 1), data, messages)
         self._all.add(block)
-        self._choose(block)
+        self._add_matching(block)
 
-    def want(self, subject_filter: SubjectFilter) -> None:
-        """Change the filter; the newest received messages are filtered again."""
-        self._wanted, self._chosen = subject_filter, _Kept()
+    def set_filter(self, subject_filter: SubjectFilter) -> None:
+        """Change the filter, also for the stored messages."""
+        self._filter, self._matching = subject_filter, _MessageBlocks()
         for block in self._all.blocks:
-            self._choose(block)
+            self._add_matching(block)
 
-    def told(self, preview_bytes: int) -> tuple[Heard, ...]:
-        """Return the newest matching messages, oldest first."""
+    def read_newest(self, preview_bytes: int) -> tuple[Heard, ...]:
+        """Return the newest matching messages with a part of their payload, oldest first."""
         received = list[Heard]()
-        for number, at_us, data, message_piece in self._chosen.newest():
-            received.append(_heard(number, at_us, data, message_piece, preview_bytes))
-            if len(received) == HEARD_KEPT_MSGS:
+        for number, at_us, data, block_message in self._matching.newest():
+            received.append(_make_heard(number, at_us, data, block_message, preview_bytes))
+            if len(received) == MAX_KEPT_MSGS:
                 break
         return tuple(reversed(received))
 
     def find(self, number: int) -> Heard | None:
-        """Return a message with its entire payload; None if it is not stored any more."""
-        for blocks in (self._chosen, self._all):
-            for stored_number, at_us, data, message_piece in blocks.newest():
+        """Return a message with its complete payload; None if it is no longer stored."""
+        for blocks in (self._matching, self._all):
+            for stored_number, at_us, data, block_message in blocks.newest():
                 if stored_number == number:
-                    return _heard(number, at_us, data, message_piece, None)
+                    return _make_heard(number, at_us, data, block_message, None)
         return None
 
-    def _choose(self, block: _Block) -> None:
-        if self._wanted.is_everything:
-            self._chosen.add(block)
+    def _add_matching(self, block: _Block) -> None:
+        if self._filter.is_everything:
+            self._matching.add(block)
             return
-        fits = self._wanted.fits
-        pairs = [(n, p) for n, p in zip(block.numbers, block.run, strict=True) if fits(p[0])]
+        matches = self._filter.matches_subject
+        pairs = [
+            (n, p) for n, p in zip(block.numbers, block.messages, strict=True) if matches(p[0])
+        ]
         if pairs:
-            numbers, run = map(list, zip(*pairs, strict=True))
-            self._chosen.add(_Block(block.at_us, numbers, block.data, run))
+            numbers, messages = map(list, zip(*pairs, strict=True))
+            self._matching.add(_Block(block.at_us, numbers, block.data, messages))
 
 
-def _heard(number: int, at_us: int, data: bytes, piece: Piece, preview_bytes: int | None) -> Heard:
-    subject, reply, start, header_bytes, size_bytes = piece
+def _make_heard(
+    number: int, at_us: int, data: bytes, block_message: BlockMessage, preview_bytes: int | None
+) -> Heard:
+    subject, reply, start, header_bytes, size_bytes = block_message
     payload_start, end = start + header_bytes, start + size_bytes
     preview = data[
         payload_start : end if preview_bytes is None else min(end, payload_start + preview_bytes)
     ]
     message = StoredMessage(
         None,
-        text_of(subject),
+        subject_text(subject),
         at_us,
-        headers_of(data[start:payload_start]) if header_bytes else (),
+        parse_headers(data[start:payload_start]) if header_bytes else (),
         base64.b64encode(preview).decode(),
         end - payload_start,
     )
-    return Heard(number, text_of(reply), message)
+    return Heard(number, subject_text(reply), message)
 
 
 _REPORT_S = 0.5
 _REST_PER_REPORT = 9
-"""Pause after a slow report, in durations of it: nine tenths of the time are for counting."""
+"""The pause after a report is at least so many times as long as the report took: nine tenths of
+the time remain for counting."""
 _PREVIEW_BYTES = 256
-_HANDED_OVER_S = 0.1
+_DENIAL_S = 0.1
 
 
 class Listener:
-    """Counts messages, stores the newest, and reports both."""
+    """Counts messages by subject, stores the newest ones, and reports both."""
 
     def __init__(self, command: StartListening, on_listened: Callable[[Listened], None]) -> None:
-        """Create for the subjects of a command; raises UsageError for an invalid filter."""
-        self._asked, self._on_listened = command, on_listened
+        """Create a listener for a command; raises UsageError for an invalid filter.
+
+        `on_listened` is called with each report.
+        """
+        self._command, self._on_listened = command, on_listened
         self.number = command.command_id
-        self._look_soon = asyncio.Event()
+        self._report_event = asyncio.Event()
         self._client: Client | None = None
-        self._begun_s = time.monotonic()
+        self._start_s = time.monotonic()
         self._is_connected = False
         self._lost_count = 0
-        self._lost_by: str | None = None
-        self._began("_INBOX")
+        self._lost_reason: str | None = None
+        self._reset("_INBOX")
 
-    def _began(self, inbox_prefix: str) -> None:
-        self._internal = Internal(inbox_prefix, self._asked.subjects)
+    def _reset(self, inbox_prefix: str) -> None:
+        self._internal = InternalSubjects(inbox_prefix, self._command.subjects)
         self._tally = Tally(self._internal)
-        self._moments = Moments(self._tally)
-        self._look = self._asked.look
-        self._wanted = self._wanted_of(self._look)
-        self._newest = Newest(self._wanted)
+        self._samples = RateSamples(self._tally)
+        self._row_options = self._command.look
+        self._filter = self._make_filter(self._row_options)
+        self._newest = Newest(self._filter)
 
     async def begin(self, connection: Connection, on_denied: OnDenied) -> None:
-        """Connect and subscribe; `on_denied` is called when a subject is refused later on.
+        """Connect and subscribe; `on_denied` is called when a subscription is denied later.
 
         Raises ConnectionFailed, PermissionDenied, and RequestFailed for an invalid subject.
         """
-        for subject in self._asked.subjects:
+        for subject in self._command.subjects:
             if not is_subject(subject):
                 raise RequestFailed(f"{subject!r} is not a subject")
-        self._began(connection.inbox_prefix)
+        self._reset(connection.inbox_prefix)
         self._client = client = await connect(connection, on_link=self._on_link)
         try:
             await self._subscribe(client, on_denied)
         except BaseException:
             await client.close()
             raise
-        self._begun_s = time.monotonic()
+        self._start_s = time.monotonic()
 
     async def _subscribe(self, client: Client, on_denied: OnDenied) -> None:
         denied_future: asyncio.Future[PermissionDenied] = (
@@ -424,18 +453,18 @@ class Listener:
             else:
                 denied_future.set_result(error)
 
-        for subject in self._asked.subjects:
-            subscription = await client.subscribe(subject, self._late, deny)
-            client.nc.deliver_runs(subscription, self._take)
+        for subject in self._command.subjects:
+            subscription = await client.subscribe(subject, self._on_early_message, deny)
+            client.nc.deliver_blocks(subscription, self._on_block)
         limit_s = client.connection.request_timeout_s
         try:
             async with asyncio.timeout(limit_s):
                 await (await client.nc.ping())
         except TimeoutError as error:
-            raise RequestTimedOut(self._asked.subjects[0], limit_s) from error
-        # From here on nothing is missed. What is refused was said before, and is handed over a
-        # moment after.
-        await asyncio.wait({denied_future}, timeout=_HANDED_OVER_S)
+            raise RequestTimedOut(self._command.subjects[0], limit_s) from error
+        # From now on, no message is missed. The server sent denials before its reply to the ping,
+        # but the client reports them a little later.
+        await asyncio.wait({denied_future}, timeout=_DENIAL_S)
         if denied_future.done():
             raise denied_future.result()
         denied_future.cancel()
@@ -445,28 +474,31 @@ class Listener:
         assert self._client is not None
         try:
             while True:
-                began_s = time.monotonic()
-                self._look_soon.clear()
+                start_s = time.monotonic()
+                self._report_event.clear()
                 self._report()
-                took_s = time.monotonic() - began_s
+                took_s = time.monotonic() - start_s
                 await asyncio.sleep(took_s * _REST_PER_REPORT)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(max(0.0, _REPORT_S - took_s)):
-                        await self._look_soon.wait()
+                        await self._report_event.wait()
         finally:
             await self._client.close()
 
-    def look_at(self, look: SubjectsLook) -> None:
-        """Change order, filter or tree; raises UsageError for an invalid filter."""
-        before = (self._look.pattern, self._look.internal)
-        if (look.pattern, look.internal) != before:
-            self._wanted = self._wanted_of(look)
-            self._newest.want(self._wanted)
-        self._look = look
-        self._look_soon.set()
+    def set_row_options(self, row_options: SubjectRowOptions) -> None:
+        """Change the order and filter of the rows, and which tokens are expanded.
+
+        Raises UsageError for an invalid filter.
+        """
+        before = (self._row_options.pattern, self._row_options.internal)
+        if (row_options.pattern, row_options.internal) != before:
+            self._filter = self._make_filter(row_options)
+            self._newest.set_filter(self._filter)
+        self._row_options = row_options
+        self._report_event.set()
 
     def find(self, number: int) -> Heard:
-        """Return a received message; raises RequestFailed if it is not stored any more."""
+        """Return a received message; raises RequestFailed if it is no longer stored."""
         received = self._newest.find(number)
         if received is None:
             raise RequestFailed(
@@ -474,50 +506,50 @@ class Listener:
             )
         return received
 
-    def _wanted_of(self, look: SubjectsLook) -> SubjectFilter:
-        matches = compiled(look.pattern) if look.pattern else None
-        return SubjectFilter(self._internal, matches, with_internal=look.internal)
+    def _make_filter(self, row_options: SubjectRowOptions) -> SubjectFilter:
+        matches = compile_filter(row_options.pattern) if row_options.pattern else None
+        return SubjectFilter(self._internal, matches, with_internal=row_options.internal)
 
-    def _take(self, data: bytes, run: list[Piece]) -> None:
-        self._tally.add(run)
-        self._newest.add(data, run, time.time_ns() // 1000)
+    def _on_block(self, data: bytes, messages: list[BlockMessage]) -> None:
+        self._tally.add(messages)
+        self._newest.add(data, messages, time.time_ns() // 1000)
 
-    async def _late(self, msg: Msg) -> None:
-        """Count a message that came before block-wise delivery was active."""
+    async def _on_early_message(self, msg: Msg) -> None:
+        """Count a message that arrived before messages were delivered in blocks."""
         headers: bytes = getattr(msg.headers, "block", b"")
         data = headers + msg.data
         subject, reply = msg.subject.encode(), msg.reply.encode()
-        self._take(data, [(subject, reply, 0, len(headers), len(data))])
+        self._on_block(data, [(subject, reply, 0, len(headers), len(data))])
 
     def _on_link(self, change: LinkChanged) -> None:
         was, self._is_connected = self._is_connected, change.state == "connected"
         if was and change.state == "reconnecting":
             self._lost_count += 1
         if change.state == "reconnecting":
-            self._lost_by = change.reason or self._lost_by
+            self._lost_reason = change.reason or self._lost_reason
 
     def _report(self) -> None:
-        self._moments.look(time.monotonic())
-        picture = Picture(self._tally, self._moments, self._look, self._wanted)
-        msgs, sizes, msgs_per_s, bytes_per_s = self._moments.own()
-        knows = self._moments.know_rates
+        self._samples.add_sample(time.monotonic())
+        table = SubjectTable(self._tally, self._samples, self._row_options, self._filter)
+        msgs, sizes, msgs_per_s, bytes_per_s = self._samples.read_counts()
+        has_rates = self._samples.has_rates
         self._on_listened(
             Listened(
                 at_us=time.time_ns() // 1000,
-                command_id=self._asked.command_id,
-                elapsed_s=time.monotonic() - self._begun_s,
-                look=self._look,
+                command_id=self._command.command_id,
+                elapsed_s=time.monotonic() - self._start_s,
+                look=self._row_options,
                 came_msgs=int(msgs.sum()),
                 came_bytes=int(sizes.sum()),
-                msgs_per_s=float(msgs_per_s.sum()) if knows else None,
-                bytes_per_s=float(bytes_per_s.sum()) if knows else None,
+                msgs_per_s=float(msgs_per_s.sum()) if has_rates else None,
+                bytes_per_s=float(bytes_per_s.sum()) if has_rates else None,
                 subjects_count=int((msgs[1:] > 0).sum()),
                 other_subjects_count=self._tally.others.count(),
-                unwanted_msgs=picture.unwanted_msgs,
-                wanted_subjects_count=picture.wanted_subjects_count,
-                rows=picture.rows(),
-                heard=self._newest.told(_PREVIEW_BYTES),
+                unwanted_msgs=table.unwanted_msgs,
+                wanted_subjects_count=table.wanted_subjects_count,
+                rows=table.rows(),
+                heard=self._newest.read_newest(_PREVIEW_BYTES),
                 interruptions_count=self._lost_count,
-                interrupted_by=self._lost_by,
+                interrupted_by=self._lost_reason,
             )
         )

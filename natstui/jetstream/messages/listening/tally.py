@@ -1,7 +1,7 @@
-"""Messages and bytes of every subject, in a tree of tokens, in bounded memory.
+"""Counts the messages and bytes of every subject, in a tree of tokens, in bounded memory.
 
-Subjects that are used once are counted as one; of those that found no room it is known about how
-many they were.
+Subjects that are used only once, such as inboxes, are counted together as one. When the memory is
+used up, further subjects are counted together, and their number is estimated.
 """
 
 from __future__ import annotations
@@ -10,33 +10,37 @@ import math
 from array import array
 from collections.abc import Callable, Iterable
 
-from natstui.jetstream.connection.wire_parser import Piece
+from natstui.jetstream.connection.wire_parser import BlockMessage
 from natstui.model.assets.subjects import is_internal
 
-MOST_PLACES_COUNT = 100_000
-"""Tokens and subjects that are told apart,"""
-MOST_TEXT_BYTES = 32 * 1024 * 1024
-"""as long as all their texts together are not longer than this."""
-_MOST_LEVELS = 16
+MAX_NODES_COUNT = 100_000
+"""Maximum number of tokens and subjects with counts of their own."""
+MAX_TEXT_BYTES = 32 * 1024 * 1024
+"""Maximum size of the names of all these together."""
+_MAX_LEVELS = 16
 ROOT = 0
-"""The place above all tokens; its own counts are those of subjects that were not told apart."""
+"""The node above all others. Its counts are those of all subjects that have no node."""
 _BITS_COUNT = 12
-_PLACES_COUNT = 1 << _BITS_COUNT
-_BIAS_RATIO = 0.7213 / (1 + 1.079 / _PLACES_COUNT)
+_RANKS_COUNT = 1 << _BITS_COUNT
+_BIAS_RATIO = 0.7213 / (1 + 1.079 / _RANKS_COUNT)
 _HASH_BITS_COUNT = 61
-"""Of Python's hashes of bytes, which are salted anew in each process."""
-_ONE_OFF = {"$JS.ACK": 4, "$JS.FC": 4, "$JS.SNAPSHOT": 4}
-"""Subjects that differ for each message, and how many tokens of them say something."""
+"""Number of bits of Python's hash of bytes; its salt differs in each process."""
+_ONE_OFF_TOKENS = {"$JS.ACK": 4, "$JS.FC": 4, "$JS.SNAPSHOT": 4}
+"""Start of subjects that differ in each message → how many of their tokens are kept."""
 
 
 class SubjectTree:
-    """A place for every token below another; a subject is the place of its last token."""
+    """A tree with a node for each token of each subject; the node of a subject is that of its last
+    token.
+
+    Nodes are numbered; the lists and arrays have one element per node.
+    """
 
     def __init__(self) -> None:
         self.paths = [""]
-        self.above, self.levels = array("q", [ROOT]), array("q", [0])
-        self.below: dict[int, array[int]] = {}
-        self._places: dict[tuple[int, str], int] = {}
+        self.parents, self.levels = array("q", [ROOT]), array("q", [0])
+        self.children: dict[int, array[int]] = {}
+        self._nodes: dict[tuple[int, str], int] = {}
         self._text_bytes = 0
 
     def __len__(self) -> int:
@@ -44,161 +48,176 @@ class SubjectTree:
 
     @property
     def is_full(self) -> bool:
-        """Return whether nothing more is told apart."""
-        return len(self.paths) >= MOST_PLACES_COUNT or self._text_bytes >= MOST_TEXT_BYTES
+        """Return whether no more nodes can be added."""
+        return len(self.paths) >= MAX_NODES_COUNT or self._text_bytes >= MAX_TEXT_BYTES
 
-    def place_of(self, subject: str) -> int | None:
-        """Return the place of a subject; it is made where there is none and there is room."""
-        place = ROOT
-        for token in subject.split(".", _MOST_LEVELS - 1):
-            known = self._places.get((place, token))
+    def find_or_add(self, subject: str) -> int | None:
+        """Return the node of a subject, adding a missing one; None if the tree is full."""
+        node = ROOT
+        for token in subject.split(".", _MAX_LEVELS - 1):
+            known = self._nodes.get((node, token))
             if known is None and self.is_full:
                 return None
-            place = self._make(place, token) if known is None else known
-        return place
+            node = self._add_node(node, token) if known is None else known
+        return node
 
-    def _make(self, above: int, token: str) -> int:
-        place = len(self.paths)
-        path = f"{self.paths[above]}.{token}" if above != ROOT else token
+    def _add_node(self, parent: int, token: str) -> int:
+        node = len(self.paths)
+        path = f"{self.paths[parent]}.{token}" if parent != ROOT else token
         self.paths.append(path)
-        self.above.append(above)
-        self.levels.append(self.levels[above] + 1)
-        self.below.setdefault(above, array("q")).append(place)
-        self._places[above, token] = place
+        self.parents.append(parent)
+        self.levels.append(self.levels[parent] + 1)
+        self.children.setdefault(parent, array("q")).append(node)
+        self._nodes[parent, token] = node
         self._text_bytes += len(path)
-        return place
+        return node
 
 
 class Tally:
-    """What came: counts for each place of the tree, of the messages that ended there."""
+    """Counts of the received messages and their bytes, for each node of the subject tree, without
+    those of the nodes below it.
+    """
 
-    def __init__(self, internal: Internal) -> None:
+    def __init__(self, internal: InternalSubjects) -> None:
         self.tree = SubjectTree()
         self.msgs, self.sizes = array("q", [0]), array("q", [0])
-        self.others = Distinct()
+        self.others = DistinctCounter()
         self._internal = internal
         self._known: dict[bytes, int] = {}
 
-    def add(self, run: list[Piece]) -> None:
-        """Count messages."""
+    def add(self, messages: list[BlockMessage]) -> None:
+        """Count the messages of a block."""
         known, msgs, sizes = self._known.get, self.msgs, self.sizes
-        for subject, _reply, _start, _header_bytes, size_bytes in run:
-            place = known(subject)
-            if place is None:
-                place = self._place(subject)
-            msgs[place] += 1
-            sizes[place] += size_bytes
+        for subject, _reply, _start, _header_bytes, size_bytes in messages:
+            node = known(subject)
+            if node is None:
+                node = self._find_node(subject)
+            msgs[node] += 1
+            sizes[node] += size_bytes
 
-    def _place(self, subject: bytes) -> int:
-        """Return where messages of a subject are counted that has no place of its own yet."""
-        is_one_off = subject.startswith(self._internal.one_off_begins)
-        text = text_of(subject)
-        place = self.tree.place_of(self._internal.folded(text) if is_one_off else text)
-        if place is None:
+    def _find_node(self, subject: bytes) -> int:
+        """Return the node at which messages of a subject are counted that is not known yet."""
+        is_one_off = subject.startswith(self._internal.one_off_prefixes)
+        text = subject_text(subject)
+        node = self.tree.find_or_add(self._internal.fold(text) if is_one_off else text)
+        if node is None:
             self.others.add(subject)
             return ROOT
-        missing = len(self.tree) - len(self.msgs)
-        self.msgs.extend([0] * missing)
-        self.sizes.extend([0] * missing)
+        missing_count = len(self.tree) - len(self.msgs)
+        self.msgs.extend([0] * missing_count)
+        self.sizes.extend([0] * missing_count)
         if not is_one_off:
-            self._known[subject] = place
-        return place
+            self._known[subject] = node
+        return node
 
 
-def text_of(subject: bytes) -> str:
-    """Return a subject as text; bytes that are none stay apart from each other."""
+def subject_text(subject: bytes) -> str:
+    """Return a subject as text; different invalid bytes give different texts."""
     return subject.decode("utf-8", "backslashreplace")
 
 
 class SubjectFilter:
-    """Which subjects somebody wants to see, remembered for each that was looked at."""
+    """A filter of subjects, which remembers its result for each subject."""
 
     def __init__(
-        self, internal: Internal, matches: Callable[[str], bool] | None, *, with_internal: bool
+        self,
+        internal: InternalSubjects,
+        matches: Callable[[str], bool] | None,
+        *,
+        with_internal: bool,
     ) -> None:
         self._internal, self._matches = internal, matches
         self._with_internal = with_internal
         self.is_everything = matches is None and with_internal
         self._known: dict[bytes, bool] = {}
 
-    def fits(self, subject: bytes) -> bool:
-        """Return whether a message of a subject is wanted."""
+    def matches_subject(self, subject: bytes) -> bool:
+        """Return whether the filter matches an encoded subject."""
         known = self._known.get(subject)
         if known is None:
-            text = text_of(subject)
-            known = self.fits_text(self._internal.folded(text))
-            if len(self._known) >= MOST_PLACES_COUNT:
+            text = subject_text(subject)
+            known = self.matches_text(self._internal.fold(text))
+            if len(self._known) >= MAX_NODES_COUNT:
                 self._known.clear()
             self._known[subject] = known
         return known
 
-    def fits_text(self, subject: str) -> bool:
-        """Return whether a subject is wanted."""
+    def matches_text(self, subject: str) -> bool:
+        """Return whether the filter matches a subject."""
         if not self._with_internal and subject in self._internal:
             return False
         return self._matches is None or self._matches(subject)
 
 
-class Distinct:
-    """Counts different byte strings: HyperLogLog, which remembers the rarest hash of each kind."""
+class DistinctCounter:
+    """Estimates how many different byte strings were added, by the HyperLogLog algorithm."""
 
     def __init__(self) -> None:
-        self._places = bytearray(_PLACES_COUNT)
+        self._ranks = bytearray(_RANKS_COUNT)
 
-    def add(self, thing: bytes) -> None:
-        """Count a thing, unless it was counted before."""
-        mixed = hash(thing) & ((1 << _HASH_BITS_COUNT) - 1)
-        place, rest = mixed & (_PLACES_COUNT - 1), mixed >> _BITS_COUNT
+    def add(self, data: bytes) -> None:
+        """Add a byte string; one that was added before changes nothing."""
+        hashed = hash(data) & ((1 << _HASH_BITS_COUNT) - 1)
+        index, rest = hashed & (_RANKS_COUNT - 1), hashed >> _BITS_COUNT
         rank = _HASH_BITS_COUNT - _BITS_COUNT - rest.bit_length() + 1
-        if rank > self._places[place]:
-            self._places[place] = rank
+        if rank > self._ranks[index]:
+            self._ranks[index] = rank
 
     def count(self) -> int:
-        """Return about how many there were."""
-        empty = self._places.count(0)
-        if empty == _PLACES_COUNT:
+        """Return about how many different byte strings were added."""
+        empty = self._ranks.count(0)
+        if empty == _RANKS_COUNT:
             return 0
-        about = _BIAS_RATIO * _PLACES_COUNT**2 / sum(2.0**-rank for rank in self._places)
-        if about <= 2.5 * _PLACES_COUNT and empty:
-            about = _PLACES_COUNT * math.log(_PLACES_COUNT / empty)
-        return max(1, round(about))
+        estimate = _BIAS_RATIO * _RANKS_COUNT**2 / sum(2.0**-rank for rank in self._ranks)
+        if estimate <= 2.5 * _RANKS_COUNT and empty:
+            estimate = _RANKS_COUNT * math.log(_RANKS_COUNT / empty)
+        return max(1, round(estimate))
 
 
-class Internal:
-    """What counts as internal, for a client with its own beginning of inboxes."""
+class InternalSubjects:
+    """The set of internal subjects, for a client with its own prefix of inboxes.
 
-    def __init__(self, inbox_prefix: str, asked: Iterable[str]) -> None:
-        """What is asked for by its name, as `_INBOX.x.>`, is told apart to the last token."""
+    Internal subjects include inboxes and the subjects of JetStream.
+    """
+
+    def __init__(self, inbox_prefix: str, subjects: Iterable[str]) -> None:
+        """Create for the subscribed subjects: if one of them names an internal subject, such as
+        `_INBOX.x.>`, such subjects are not folded.
+        """
         inbox = inbox_prefix.strip(".")
-        asked = tuple(asked)
+        subjects = tuple(subjects)
         self._inboxes = tuple(
-            f"{fromkey}." for fromkey in dict.fromkeys(("_INBOX", inbox, "_R_", "_GR_"))
-            if not _names(asked, fromkey)
+            f"{prefix}." for prefix in dict.fromkeys(("_INBOX", inbox, "_R_", "_GR_"))
+            if not _has_name(subjects, prefix)
         )  # fmt: skip
-        self._one_off = {
-            f"{one}.": count for one, count in _ONE_OFF.items() if not _names(asked, one)
+        self._one_off_tokens = {
+            f"{name}.": count
+            for name, count in _ONE_OFF_TOKENS.items()
+            if not _has_name(subjects, name)
         }
         self._own_inboxes = f"{inbox}."
-        # Almost every subject is none of these, and is recognised by this alone.
-        self.one_off_begins = tuple(
-            one.encode() for one in (*self._inboxes, *self._one_off)
+        # Almost no subject starts like this: one check suffices for the others.
+        self.one_off_prefixes = tuple(
+            name.encode() for name in (*self._inboxes, *self._one_off_tokens)
         )  # fmt: skip
 
     def __contains__(self, subject: str) -> bool:
         """Return whether a subject is internal."""
         return is_internal(subject) or subject.startswith(self._own_inboxes)
 
-    def folded(self, subject: str) -> str:
-        """Return the one subject that stands for all that are used once like this one."""
-        for begin in self._inboxes:
-            if subject.startswith(begin):
-                return f"{begin}>"
-        for begin, count in self._one_off.items():
-            if subject.startswith(begin):
+    def fold(self, subject: str) -> str:
+        """Return the subject under which a subject is counted: `_INBOX.>` for all inboxes, and so
+        on; the subject itself if it is not one of those that are used only once.
+        """
+        for prefix in self._inboxes:
+            if subject.startswith(prefix):
+                return f"{prefix}>"
+        for prefix, count in self._one_off_tokens.items():
+            if subject.startswith(prefix):
                 tokens = subject.split(".")
                 return ".".join([*tokens[:count], ">"]) if len(tokens) > count else subject
         return subject
 
 
-def _names(asked: tuple[str, ...], begin: str) -> bool:
-    return any(one == begin or one.startswith(f"{begin}.") for one in asked)
+def _has_name(subjects: tuple[str, ...], prefix: str) -> bool:
+    return any(name == prefix or name.startswith(f"{prefix}.") for name in subjects)

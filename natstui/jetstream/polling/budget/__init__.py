@@ -1,4 +1,4 @@
 """The limits of polling on the server and the link.
 
-`shares` has the rules, and knows no clock; `asking` applies them to real requests.
+`shares` computes the limits without a clock; `requests` applies them to requests.
 """

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from natstui.clock import steady_s
-from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.units import bytes_text
 
 _ALL_COUNT = 1_000_000
-_FEWEST_COUNT = 4
-_LONGEST_S = 10.0
-_LONGEST_LINK_S = 60.0
-_LONGER_RATIO = 1.1
+_MIN_REQUESTS_COUNT = 4
+_MAX_PAUSE_S = 10.0
+_MAX_LINK_PAUSE_S = 60.0
+_NOTED_RATIO = 1.1
 _LATE_RATIO = 1.5
 
 
@@ -21,32 +21,32 @@ class Allowance:
     """The budget of one poll: work of the server, time of the link, and its own time."""
 
     api: PollingApi
-    most_count: int
-    """Limit of requests, if the user has set one."""
+    max_count: int
+    """Limit of requests: the user's, or one that is never reached."""
     end_mono_s: float
-    """When the next poll is due: after it no optional request is sent."""
+    """When the next poll is due; no optional request is sent afterwards."""
     overdraft_s: float
-    """How much a started list may exceed the budget, so that it ends in one poll."""
+    """Work of the server by which a started list may exceed the budget, to end in this poll."""
 
-    def halved(self) -> Allowance:
+    def for_first_half(self) -> Allowance:
         """Return the allowance for the first half of a poll."""
         now_s = steady_s()
         return replace(self, end_mono_s=now_s + max(0.0, self.end_mono_s - now_s) / 2)
 
-    def as_long_again(self, began_mono_s: float) -> Allowance:
-        """Return the allowance for the second half: as much time as the first half took.
+    def for_second_half(self, began_mono_s: float) -> Allowance:
+        """Return the allowance for the second half of a poll: as much time as the first took.
 
-        On a slow link that is later than the next poll was due.
+        On a slow link, this may end later than the next poll was due.
         """
         return replace(self, end_mono_s=max(self.end_mono_s, 2 * steady_s() - began_mono_s))
 
     @property
     def left_count(self) -> int:
-        """Return how many requests may still be sent."""
-        return max(0, self.most_count - self.api.requests_count)
+        """Return how many more requests may be sent."""
+        return max(0, self.max_count - self.api.requests_count)
 
     @property
-    def in_time(self) -> bool:
+    def is_in_time(self) -> bool:
         """Return whether the next poll is not due yet."""
         return steady_s() < self.end_mono_s
 
@@ -56,8 +56,8 @@ class Allowance:
         return self._has_room(0.0)
 
     @property
-    def has_room_to_end(self) -> bool:
-        """Return whether a started list may continue."""
+    def has_room_for_rest(self) -> bool:
+        """Return whether one more request of a started list is within the allowance."""
         return self._has_room(self.overdraft_s)
 
     def _has_room(self, overdraft_s: float) -> bool:
@@ -66,7 +66,7 @@ class Allowance:
             return False
         if self.api.work.left_s(now_s) <= -overdraft_s:
             return False
-        return self.api.link_is_free
+        return self.api.is_link_free
 
 
 class Budget:
@@ -79,38 +79,38 @@ class Budget:
     def next_allowance(self, api: PollingApi, wanted_s: float) -> Allowance:
         """Return the allowance of the next poll, which starts `wanted_s` after the last one."""
         self.interval_s = max(self.interval_s, wanted_s)
-        most_count = _ALL_COUNT
+        max_count = _ALL_COUNT
         if self._requests_per_s:
-            most_count = max(_FEWEST_COUNT, int(self._requests_per_s * self.interval_s))
+            max_count = max(_MIN_REQUESTS_COUNT, int(self._requests_per_s * self.interval_s))
         end_mono_s = steady_s() + self.interval_s
         overdraft_s = api.work.share * self.interval_s / 2
-        return Allowance(api, most_count, end_mono_s, overdraft_s)
+        return Allowance(api, max_count, end_mono_s, overdraft_s)
 
     @staticmethod
-    def seen_all(api: PollingApi) -> None:
-        """Note that everything was read once: from now on others have their part of the link."""
-        if not api.spares_link:
-            api.spares_link = True
-            api.link.forgive(steady_s())
+    def end_first_view(api: PollingApi) -> None:
+        """Leave others their share of the link from now on: the first view is complete."""
+        if not api.leaves_link_share:
+            api.leaves_link_share = True
+            api.link.cancel_debt(steady_s())
 
-    def forget(self) -> None:
-        """Reset: the server is another one, or has recovered."""
+    def reset(self) -> None:
+        """Reset the interval: the server is another one, or has recovered."""
         self.interval_s = 0.0
 
-    def after(
+    def set_pause(
         self, api: PollingApi, elapsed_s: float, wanted_s: float, *, is_immediate: bool
     ) -> str | None:
-        """Set the pause after a poll; return why it is longer than wanted.
+        """Set the interval to the next poll; return why it is longer than `wanted_s`, or None.
 
-        `is_immediate` requests the next poll at once: the first view is not complete.
+        With `is_immediate` the next poll is due at once: the first view is not complete.
         """
         now_s = steady_s()
-        work_s = min(_LONGEST_S, api.work.due_in_s(now_s))
-        link_s = min(_LONGEST_LINK_S, api.link.due_in_s(now_s)) if api.spares_link else 0.0
-        rest_s = max(work_s, link_s)
+        work_s = min(_MAX_PAUSE_S, api.work.due_in_s(now_s))
+        link_s = min(_MAX_LINK_PAUSE_S, api.link.due_in_s(now_s)) if api.leaves_link_share else 0.0
+        pause_s = max(work_s, link_s)
         wanted_s = elapsed_s if is_immediate else wanted_s
-        self.interval_s = max(wanted_s, elapsed_s + rest_s if rest_s else 0.0)
-        if work_s >= link_s and work_s and self.interval_s > _LONGER_RATIO * wanted_s:
+        self.interval_s = max(wanted_s, elapsed_s + pause_s if pause_s else 0.0)
+        if work_s >= link_s and work_s and self.interval_s > _NOTED_RATIO * wanted_s:
             return f"one poll costs the server {api.work_us / 1000:.0f} ms"
         per_s = api.bytes_per_s
         if per_s is None or max(self.interval_s, elapsed_s) < _LATE_RATIO * wanted_s:

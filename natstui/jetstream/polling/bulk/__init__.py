@@ -1,1 +1,1 @@
-"""All rows at once from the servers' monitoring (JSZ): one reply instead of lists."""
+"""Polls all rows at once from the servers' monitoring (JSZ): one reply instead of lists."""

@@ -1,7 +1,7 @@
 """Polls an account that is not our own, by bulk replies only.
 
 The system account and the monitoring ports report every account. Nothing is requested from the
-account's own API, which belongs to its users: no messages, no advisories, no next message.
+account's own API, which belongs to its users: no messages, no advisories, no lag.
 """
 
 from __future__ import annotations
@@ -13,93 +13,95 @@ from natstui.clock import steady_s, steady_us
 from natstui.errors import NatstuiError, RequestFailed
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.polling.availability import Availability
-from natstui.jetstream.polling.bulk.asking import BulkAsking
+from natstui.jetstream.polling.availability import RequestAvailability
+from natstui.jetstream.polling.bulk.requests import BulkRequester
 from natstui.jetstream.polling.bulk.view import BulkSource, BulkView
 from natstui.jetstream.polling.configurations import ConfigurationHashes
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.streams import StreamRow
-from natstui.jetstream.polling.rollbacks import Rollbacks
+from natstui.jetstream.polling.rollbacks import RollbackDetector
 from natstui.jetstream.polling.server_clock import ServerClocks
-from natstui.jetstream.polling.snapshot import ConsumersSeen, StreamsSeen, snapshot_of
+from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams, make_snapshot
 from natstui.model.live.snapshot import PollCost
 
-_ANSWERS = "answers"
-_AGAIN_S = 1.0
-_LONGEST_PAUSE_S = 30.0
-_SURELY_GONE_S = 10.0
-"""Time after which an unreported stream counts as deleted: a restarted server reports its streams
-one after the other.
+_REPLIES = "answers"
+_RETRY_S = 1.0
+_MAX_PAUSE_S = 30.0
+_DELETED_AFTER_S = 10.0
+"""Time after which a stream that no server reports counts as deleted: a restarted server reports
+its streams one after the other.
 """
 
 
 class AccountSource(BulkSource, Protocol):
-    """A source that knows which servers are silent."""
+    """A source of bulk replies that knows which servers are silent."""
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """Return the servers that replied before, but not to the last request."""
+        """Return the names of servers that replied before, but not to the last request."""
 
 
 async def poll_account(
     client: Client, control: PollControl, sink: Sink, source: AccountSource
 ) -> None:
-    """Poll until cancelled; adds what `poll` adds, and closes `source` at the end."""
-    polling = _AccountPolling(client, control, sink, source)
+    """Poll an account until cancelled: add the records that `poll` adds; close `source` at the
+    end.
+    """
+    poller = _AccountPoller(client, control, sink, source)
     try:
         while True:
-            await control.rest(await polling.poll_once())
+            await control.wait_for_poll(await poller.poll_once())
     finally:
         await source.close()
 
 
-class _AccountPolling:
+class _AccountPoller:
     def __init__(
         self, client: Client, control: PollControl, sink: Sink, source: AccountSource
     ) -> None:
         self._client, self._control, self._sink, self._source = client, control, sink, source
-        self._asks = BulkAsking(source, lambda: 1.0)
-        self._availability = Availability(sink)
+        self._requester = BulkRequester(source, lambda: 1.0)
+        self._availability = RequestAvailability(sink)
         self._configurations = ConfigurationHashes()
         self._clocks = ServerClocks()
-        self._rollbacks = Rollbacks(sink)
+        self._rollbacks = RollbackDetector(sink)
         self._rows: dict[str, StreamRow] = {}
         """Stream → its row with the newest values."""
-        self._gone_since_s: dict[str, float] = {}
-        """Streams that no server reports now → since when."""
-        self._pause_s = _AGAIN_S
-        self._polled = False
+        self._unreported_since_s: dict[str, float] = {}
+        """Stream that no server reports now → since when."""
+        self._pause_s = _RETRY_S
+        self._has_polled = False
 
     async def poll_once(self) -> float:
-        """Poll, and return when the next poll is due."""
+        """Poll once, and return when the next poll is due, by the monotonic clock."""
         started_us, interval_s = steady_us(), self._control.interval_s
-        config = self._asks.wants_config(interval_s)
+        config = self._requester.wants_config(interval_s)
         domain = self._client.nc.server_info.get("domain") or None
         try:
-            view = await self._asks.ask(domain, config=config)
+            view = await self._requester.request_view(domain, config=config)
             if view is None:
                 raise RequestFailed("no server reports this account")
         except NatstuiError as error:
-            self._availability.failed(_ANSWERS, error)
-            self._asks.forget()
+            self._availability.report_failure(_REPLIES, error)
+            self._requester.reset()
             due_s = steady_s() + max(self._pause_s, interval_s)
-            self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
+            self._pause_s = min(_MAX_PAUSE_S, 2 * self._pause_s)
             return due_s
-        self._pause_s = _AGAIN_S
-        due_s = self._asks.due_s(view, interval_s, first=not self._polled)
-        self._polled = True
-        await self._tell(view, started_us, due_s)
-        self._availability.worked(_ANSWERS)
+        self._pause_s = _RETRY_S
+        due_s = self._requester.due_s(view, interval_s, first=not self._has_polled)
+        self._has_polled = True
+        await self._add_records(view, started_us, due_s)
+        self._availability.report_success(_REPLIES)
         return due_s
 
-    async def _tell(self, view: BulkView, started_us: int, due_s: float) -> None:
-        """Add the records of a reply, in steps: many rows take a while in each."""
-        streams = self._streams(view)
-        consumers = self._consumers(view, streams)
+    async def _add_records(self, view: BulkView, started_us: int, due_s: float) -> None:
+        """Add the records of a reply, in steps: other tasks run in between."""
+        streams = self._read_streams(view)
+        consumers = self._read_consumers(view, streams)
         elapsed_us = steady_us() - started_us
         cost = PollCost(
             requests_count=1,
-            received_bytes=view.packed_bytes,
+            received_bytes=view.transferred_bytes,
             elapsed_us=elapsed_us,
             api_rtt_us=None,
             interval_us=max(elapsed_us, round(due_s * 1e6) - started_us),
@@ -107,9 +109,9 @@ class _AccountPolling:
         )
         await asyncio.sleep(0)
         server_name = self._client.nc.server_info.get("server_name")
-        snapshot = snapshot_of(view.account, streams, consumers, cost, server_name)
+        snapshot = make_snapshot(view.account, streams, consumers, cost, server_name)
         await asyncio.sleep(0)
-        new_configurations = self._configurations.changed_in(
+        new_configurations = self._configurations.find_changes(
             snapshot.taken_at_us, streams, consumers, set(self._rows)
         )
         if new_configurations is not None:
@@ -117,55 +119,61 @@ class _AccountPolling:
             await asyncio.sleep(0)
         self._sink.add(snapshot)
 
-    def _streams(self, view: BulkView) -> StreamsSeen:
-        """Return the streams; those without a leader, or of silent servers, are unreachable."""
-        led: dict[str, StreamRow] = {}
+    def _read_streams(self, view: BulkView) -> PolledStreams:
+        """Return the streams; those without a leader or only on silent servers are unreachable."""
+        rows: dict[str, StreamRow] = {}
         for name in sorted(view.streams):
             row, known_row = view.streams[name], self._rows.get(name)
-            self._clocks.date(row, settle=True)
-            # A leader that was frozen tells what it knew: the newer row stays.
-            led[name] = (
+            self._clocks.set_time(row, trusts_reply=True)
+            # A leader that was frozen reports old values: the newer row stays.
+            rows[name] = (
                 row if known_row is None or self._rollbacks.accept(known_row, row) else known_row
             )
         missing = {
-            name for name in view.named.keys() - led.keys() if (name, None) not in view.unknown
+            name
+            for name in view.names.keys() - rows.keys()
+            if (name, None) not in view.without_configuration
         }
-        missing |= {name for name in self._rows.keys() - view.named.keys() if self._is_away(name)}
-        for back in [name for name in self._gone_since_s if name in view.named]:
-            del self._gone_since_s[back]
+        missing |= {
+            name for name in self._rows.keys() - view.names.keys() if self._may_exist(name)
+        }
+        for restored_stream in [name for name in self._unreported_since_s if name in view.names]:
+            del self._unreported_since_s[restored_stream]
         kept_rows = {name: self._rows[name] for name in missing & self._rows.keys()}
-        self._rows = {**kept_rows, **led}
-        return StreamsSeen(list(led.values()), complete=True, missing=missing)
+        self._rows = {**kept_rows, **rows}
+        return PolledStreams(list(rows.values()), complete=True, missing=missing)
 
-    def _is_away(self, stream: str) -> bool:
+    def _may_exist(self, stream: str) -> bool:
         """Return whether a stream that no server reports may still exist."""
         if self._source.silent:
             return True
-        since_s = self._gone_since_s.setdefault(stream, steady_s())
-        in_cluster = bool(self._client.nc.server_info.get("cluster"))
-        if in_cluster and steady_s() < since_s + _SURELY_GONE_S:
+        since_s = self._unreported_since_s.setdefault(stream, steady_s())
+        is_clustered = bool(self._client.nc.server_info.get("cluster"))
+        if is_clustered and steady_s() < since_s + _DELETED_AFTER_S:
             return True
-        del self._gone_since_s[stream]
+        del self._unreported_since_s[stream]
         return False
 
-    def _consumers(self, view: BulkView, streams: StreamsSeen) -> ConsumersSeen:
-        """Return the consumers; those without a leader are unreachable, as are all of such a
-        stream.
+    def _read_consumers(self, view: BulkView, streams: PolledStreams) -> PolledConsumers:
+        """Return the consumers; unreachable are those without a leader, or of a stream without
+        one.
         """
-        consumers_seen = ConsumersSeen(complete=True)
+        polled = PolledConsumers(complete=True)
         for stream in streams.missing:
-            known_names = self._configurations.consumers_of(stream)
-            consumers_seen.missing.update((stream, name) for name in known_names)
+            known_names = self._configurations.consumer_names(stream)
+            polled.missing.update((stream, name) for name in known_names)
         for row in streams.rows:
             stream, rows_by_name = row.name, view.consumers.get(row.name, {})
             for name, consumer_row in rows_by_name.items():
-                self._clocks.date(consumer_row, settle=True)
-                consumers_seen.rows[stream, name] = consumer_row
-            names = set(view.named.get(stream, ()))
+                self._clocks.set_time(consumer_row, trusts_reply=True)
+                polled.rows[stream, name] = consumer_row
+            names = set(view.names.get(stream, ()))
             if self._source.silent:
-                # One with a single replica may be on a server that is silent.
-                names |= self._configurations.consumers_of(stream)
+                # A consumer with a single replica may be on a silent server.
+                names |= self._configurations.consumer_names(stream)
             unreported = ((stream, name) for name in names - rows_by_name.keys())
-            consumers_seen.missing.update(key for key in unreported if key not in view.unknown)
-            consumers_seen.swept.add(stream)
-        return consumers_seen
+            polled.missing.update(
+                key for key in unreported if key not in view.without_configuration
+            )
+            polled.swept.add(stream)
+        return polled

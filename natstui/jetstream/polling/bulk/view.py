@@ -1,4 +1,4 @@
-"""Converts bulk replies of all servers to the rows of the account, each from its own leader.
+"""Converts the bulk replies of all servers to the rows of the account, each from its leader.
 
 Every server reports its replicas. Only a stream's leader knows the lag of the others, and only a
 consumer's leader, which may be another server, how much is pending.
@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.jetstream.connection.replies import reading
+from natstui.jetstream.connection.replies import raise_unreadable
 from natstui.jetstream.connection.times import time_or_never_us
 from natstui.jetstream.polling.decode.cluster import ClusterRow, bounded
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
@@ -41,8 +41,8 @@ class _Api(msgspec.Struct):
     inflight: int = 0
 
 
-class _Held(msgspec.Struct):
-    """An account on one server; memory and file are those of all servers, as far as it knows."""
+class _AccountUse(msgspec.Struct):
+    """An account on one server; its memory and storage are those on all servers that it knows."""
 
     memory: int = 0
     storage: int = 0
@@ -57,28 +57,26 @@ class _Config(msgspec.Struct):
 
 
 class _Jsz(msgspec.Struct):
-    """The reply of JSZ: with `account_details` when all accounts were requested, else the account
-    itself.
-    """
+    """The reply to JSZ: `account_details` of several accounts, or the streams of one."""
 
-    account_details: list[_Held] | None = None
+    account_details: list[_AccountUse] | None = None
     stream_detail: list[_Stream] | None = None
     config: _Config | None = None
     now: str | None = None
 
 
-_ANSWER = decoder_of(_Jsz)
+_REPLY = decoder_of(_Jsz)
 
 
 class KnownConfigurations:
-    """The last configurations: replies without them are half as long."""
+    """The last known configurations; replies without configurations are half as long."""
 
     def __init__(self) -> None:
         self._streams: dict[str, tuple[str, msgspec.Raw]] = {}
         self._consumers: dict[str, dict[str, tuple[str, msgspec.Raw]]] = {}
 
     def fill_in(self, row: StreamRow | ConsumerRow) -> bool:
-        """Complete a row, or learn from it; returns False without a known configuration."""
+        """Set the configuration of a row that has none, or store it; return False if unknown."""
         if isinstance(row, ConsumerRow):
             configurations = self._consumers.setdefault(row.stream_name, {})
         else:
@@ -86,7 +84,7 @@ class KnownConfigurations:
         created_text, config = configurations.get(row.name, ("", _NONE))
         if row.config is not _NONE:
             if config != row.config:
-                # A copy: what was read is a part of the whole answer, and would keep it.
+                # A copy: the decoded part would keep the complete reply in memory.
                 config = msgspec.Raw(bytes(row.config))
             configurations[row.name] = row.created, config
         elif created_text != row.created:
@@ -95,7 +93,7 @@ class KnownConfigurations:
         return True
 
     def keep(self, names_by_stream: Mapping[str, Container[str]]) -> None:
-        """Discard all other streams, and all other consumers of each."""
+        """Discard all streams but these, and all consumers but these."""
         for removed in self._streams.keys() - names_by_stream.keys():
             del self._streams[removed]
         for removed in self._consumers.keys() - names_by_stream.keys():
@@ -107,28 +105,30 @@ class KnownConfigurations:
 
 @dataclass(slots=True)
 class BulkView:
-    """The combined content of the replies."""
+    """The combined rows of the replies of all servers."""
 
-    asked_mono_us: int = 0
+    requested_mono_us: int = 0
     raw_bytes: int = 0
     """Size of the longest reply: it determines the work of its server."""
     streams: dict[str, StreamRow] = field(default_factory=dict)
-    stored: dict[str, list[StoredReplica]] = field(default_factory=dict)
+    replicas: dict[str, list[StoredReplica]] = field(default_factory=dict)
     """Stream → the stored messages of its replicas, except the leader's."""
     consumers: dict[str, dict[str, ConsumerRow]] = field(default_factory=dict)
     """Stream → its consumers; also of streams without a row."""
-    packed_bytes: int = 0
+    transferred_bytes: int = 0
     """Size of all replies over the link."""
-    unsure: set[str] = field(default_factory=set)
-    """Streams in which something has no leader, two, or no known configuration."""
-    twice: set[tuple[str, str | None]] = field(default_factory=set)
-    """Assets that two servers report to lead: one may have been frozen, and not know yet."""
-    unknown: set[tuple[str, str | None]] = field(default_factory=set)
-    """Rows whose configuration is unknown."""
-    named: dict[str, set[str]] = field(default_factory=dict)
-    """Every stream and its consumers of which any server has a replica."""
+    incomplete: set[str] = field(default_factory=set)
+    """Streams that are, or have a consumer, without a leader, with two, or without a known
+    configuration.
+    """
+    led_twice: set[tuple[str, str | None]] = field(default_factory=set)
+    """Streams (consumer None) and consumers that two servers report to lead."""
+    without_configuration: set[tuple[str, str | None]] = field(default_factory=set)
+    """Streams (consumer None) and consumers whose configuration is unknown."""
+    names: dict[str, set[str]] = field(default_factory=dict)
+    """Every stream of which any server has a replica → the names of its consumers."""
     account: Account | None = None
-    """Its use of JetStream; None if no server reports the account as one of several."""
+    """Use of JetStream by the account; None if no reply has `account_details`."""
 
     @property
     def consumers_count(self) -> int:
@@ -137,57 +137,66 @@ class BulkView:
 
 
 def read_view(
-    replies: Sequence[BulkAnswer], domain: str | None, known_configurations: KnownConfigurations
+    replies: Sequence[BulkReply], domain: str | None, known_configurations: KnownConfigurations
 ) -> BulkView:
-    """Return the view of one domain's servers; raises RequestFailed for an unreadable reply."""
-    view = BulkView(min((reply.asked_mono_us for reply in replies), default=0))
-    view.packed_bytes = sum(reply.packed_bytes for reply in replies)
-    uses: list[_Held] = []
+    """Return the combined replies of one domain's servers; raises RequestFailed for an
+    unreadable reply.
+    """
+    view = BulkView(min((reply.requested_mono_us for reply in replies), default=0))
+    view.transferred_bytes = sum(reply.transferred_bytes for reply in replies)
+    account_uses: list[_AccountUse] = []
     for reply in replies:
-        with reading(_JSZ):
-            jsz = _ANSWER.decode(reply.data)
+        with raise_unreadable(_JSZ):
+            jsz = _REPLY.decode(reply.data)
         if (reply.domain or (jsz.config.domain if jsz.config else None) or None) != domain:
             continue
         view.raw_bytes = max(view.raw_bytes, len(reply.data))
-        with reading(_JSZ):
-            _take(view, reply, list(_dated(reply, jsz)))
-        uses += jsz.account_details or ()
-    _complete(view, known_configurations)
-    view.account = _account(view, uses, domain)
+        with raise_unreadable(_JSZ):
+            _add_reply(view, reply, list(_set_times(reply, jsz)))
+        account_uses += jsz.account_details or ()
+    _fill_in(view, known_configurations)
+    view.account = _make_account(view, account_uses, domain)
     return view
 
 
-def _account(view: BulkView, uses: Sequence[_Held], domain: str | None) -> Account | None:
-    """Return the use of the account and the limits that servers report."""
-    if not uses:
+def _make_account(
+    view: BulkView, account_uses: Sequence[_AccountUse], domain: str | None
+) -> Account | None:
+    """Return the use and limits of the account; None without reports of it."""
+    if not account_uses:
         return None
     return Account(
-        memory_bytes=max(use.memory for use in uses),
-        storage_bytes=max(use.storage for use in uses),
-        streams_count=len(view.named),
-        consumers_count=sum(map(len, view.named.values())),
-        max_memory_bytes=_limit(use.reserved_memory for use in uses),
-        max_storage_bytes=_limit(use.reserved_storage for use in uses),
+        memory_bytes=max(account_use.memory for account_use in account_uses),
+        storage_bytes=max(account_use.storage for account_use in account_uses),
+        streams_count=len(view.names),
+        consumers_count=sum(map(len, view.names.values())),
+        max_memory_bytes=_find_max_limit(
+            account_use.reserved_memory for account_use in account_uses
+        ),
+        max_storage_bytes=_find_max_limit(
+            account_use.reserved_storage for account_use in account_uses
+        ),
         max_streams_count=None,
         max_consumers_count=None,
-        # Each server counts those that it answered.
-        api_requests_count=sum(use.api.total for use in uses),
-        api_errors_count=sum(use.api.errors for use in uses),
-        api_inflight_count=sum(use.api.inflight for use in uses),
-        api_level=max(use.api.level for use in uses),
+        # Each server counts the requests to which it replied.
+        api_requests_count=sum(account_use.api.total for account_use in account_uses),
+        api_errors_count=sum(account_use.api.errors for account_use in account_uses),
+        api_inflight_count=sum(account_use.api.inflight for account_use in account_uses),
+        api_level=max(account_use.api.level for account_use in account_uses),
         domain=domain,
     )
 
 
-def _limit(values: Iterable[int]) -> int | None:
+def _find_max_limit(values: Iterable[int]) -> int | None:
     """Return the largest limit; None is unlimited, which servers write as a negative number."""
     return max((value for value in values if 0 < value < _UNLIMITED), default=None)
 
 
-def _dated(reply: BulkAnswer, jsz: _Jsz) -> Iterator[_Stream]:
-    """Yield the streams of a reply with the times of their rows.
+def _set_times(reply: BulkReply, jsz: _Jsz) -> Iterator[_Stream]:
+    """Yield the streams of a reply, after setting the times of their rows.
 
-    A stream's row has none, but its consumers follow it at once, and theirs have.
+    A stream has no time in the reply; it gets that of its first consumer, which is written just
+    after it.
     """
     streams = list(jsz.stream_detail or ())
     for account in jsz.account_details or ():
@@ -198,73 +207,77 @@ def _dated(reply: BulkAnswer, jsz: _Jsz) -> Iterator[_Stream]:
         ts = next((detail.ts for detail in stream.consumer_detail or () if detail.ts), ts)
         stream.ts = ts
         for row in (stream, *(stream.consumer_detail or ())):
-            row.made_at_us = time_or_never_us(row.ts)
-            row.asked_mono_us = reply.asked_mono_us
+            row.written_at_us = time_or_never_us(row.ts)
+            row.requested_mono_us = reply.requested_mono_us
             row.sampled_mono_us = reply.began_mono_us
         yield stream
 
 
-def _take(view: BulkView, reply: BulkAnswer, streams: list[_Stream]) -> None:
-    """Add the assets that the server leads, and the names of all its replicas."""
+def _add_reply(view: BulkView, reply: BulkReply, streams: list[_Stream]) -> None:
+    """Add the rows of streams and consumers that the server leads, and the names of all others."""
     for stream in streams:
-        names = view.named.setdefault(stream.name, set())
-        if _leads(reply, stream.cluster):
+        names = view.names.setdefault(stream.name, set())
+        if _is_leader(reply, stream.cluster):
             if stream.name in view.streams:
-                view.twice.add((stream.name, None))
+                view.led_twice.add((stream.name, None))
             view.streams[stream.name] = stream
         else:
-            view.stored.setdefault(stream.name, []).append(_stored(reply.name, stream))
+            view.replicas.setdefault(stream.name, []).append(_make_replica(reply.name, stream))
         rows_by_name = view.consumers.setdefault(stream.name, {})
         for row in stream.consumer_detail or ():
             names.add(row.name)
-            if _leads(reply, row.cluster):
+            if _is_leader(reply, row.cluster):
                 if row.name in rows_by_name:
-                    view.twice.add((stream.name, row.name))
+                    view.led_twice.add((stream.name, row.name))
                 rows_by_name[row.name] = row
         stream.consumer_detail = None
 
 
-def _stored(server: str, row: StreamRow) -> StoredReplica:
-    """Return the stored messages of a server's replica that another one leads."""
+def _make_replica(server: str, row: StreamRow) -> StoredReplica:
+    """Return the stored messages of a replica that is not the leader."""
     state = row.state
     return StoredReplica(
         server, bounded(state.first_seq), bounded(state.last_seq), bounded(state.messages)
     )
 
 
-def _leads(reply: BulkAnswer, cluster: ClusterRow | None) -> bool:
+def _is_leader(reply: BulkReply, cluster: ClusterRow | None) -> bool:
     return cluster is None or cluster.leader == reply.name
 
 
-def _complete(view: BulkView, known_configurations: KnownConfigurations) -> None:
-    """Add known configurations, and find the streams in which something is missing."""
-    for stream, consumer in view.twice:
+def _fill_in(view: BulkView, known_configurations: KnownConfigurations) -> None:
+    """Complete the rows with known configurations; remove ambiguous ones and find incomplete
+    streams.
+    """
+    for stream, consumer in view.led_twice:
         if consumer is not None:
             del view.consumers[stream][consumer]
         elif stream in view.streams:
             del view.streams[stream]
-    for stream, names in view.named.items():
+    for stream, names in view.names.items():
         rows_by_name = view.consumers[stream]
         row = view.streams.get(stream)
         for name in [
             name for name, row in rows_by_name.items() if not known_configurations.fill_in(row)
         ]:
             del rows_by_name[name]
-            view.unknown.add((stream, name))
+            view.without_configuration.add((stream, name))
         if row is not None and not known_configurations.fill_in(row):
             del view.streams[stream]
-            view.unknown.add((stream, None))
+            view.without_configuration.add((stream, None))
             row = None
         if row is not None:
-            row.stored = tuple(sorted(view.stored.get(stream, ()), key=lambda row: row.name))
-            # A leader knows only of the consumers on its own server.
+            row.stored_replicas = tuple(
+                sorted(view.replicas.get(stream, ()), key=lambda row: row.name)
+            )
+            # A leader counts only the consumers on its own server.
             row.state.consumer_count = max(row.state.consumer_count, len(names))
         if row is None or len(rows_by_name) < row.state.consumer_count:
-            view.unsure.add(stream)
-    known_configurations.keep(view.named)
+            view.incomplete.add(stream)
+    known_configurations.keep(view.names)
 
 
-class BulkAnswer(Protocol):
+class BulkReply(Protocol):
     """The reply of one server about the account, as raw JSON, with its times."""
 
     @property
@@ -273,47 +286,47 @@ class BulkAnswer(Protocol):
 
     @property
     def domain(self) -> str | None:
-        """Return JetStream's domain, if the reply has it."""
+        """Return the JetStream domain in the reply, or None."""
 
     @property
     def written_at(self) -> str | None:
-        """Return when it was sent, by the server's clock."""
+        """Return when the reply was sent, by the server's clock, in RFC 3339."""
 
     @property
     def data(self) -> bytes:
         """Return the reply to JSZ."""
 
     @property
-    def packed_bytes(self) -> int:
-        """Return the size over the link."""
+    def transferred_bytes(self) -> int:
+        """Return the size of the reply over the link, which may be compressed."""
 
     @property
-    def asked_mono_us(self) -> int:
-        """Return the time of the request."""
+    def requested_mono_us(self) -> int:
+        """Return the time of the request, by our monotonic clock."""
 
     @property
     def began_mono_us(self) -> int:
-        """Return the time of its first bytes."""
+        """Return the time of the reply's first bytes."""
 
     @property
     def ended_mono_us(self) -> int:
-        """Return the time of its last bytes."""
+        """Return the time of the reply's last bytes."""
 
 
 class BulkSource(Protocol):
-    """Sends requests to all servers at once."""
+    """Sends requests for bulk replies to all servers at once."""
 
     @property
-    def may_hold_bytes(self) -> int | None:
-        """Return how much a server queues for a slow connection before it closes it; None if
+    def max_pending_bytes(self) -> int | None:
+        """Return how many bytes may wait for a slow connection before a server closes it; None if
         unknown.
         """
 
-    async def ask(self, *, config: bool, packed: bool) -> Sequence[BulkAnswer] | None:
+    async def request(self, *, config: bool, compressed: bool) -> Sequence[BulkReply] | None:
         """Return the reply of each server; None without a source.
 
-        Raises NatstuiError for a source without a reply.
+        Raises NatstuiError if the source does not reply.
         """
 
     async def close(self) -> None:
-        """Close the connections that were opened for it."""
+        """Close the connections that were opened for the source."""

@@ -1,4 +1,4 @@
 """Converts raw JSON of the JetStream API to rows, columns and configurations of the model.
 
-A renamed field of the server is changed here.
+If a server renames a field, only these modules change.
 """

@@ -1,4 +1,4 @@
-"""Converts `INFO` to the use of the account and its limits."""
+"""Decodes `INFO` to the use of the account and its limits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.jetstream.connection.replies import Count, Limit, reading
+from natstui.jetstream.connection.replies import Count, Limit, raise_unreadable
 from natstui.model.live.snapshot import Account
 
 
@@ -43,17 +43,17 @@ class _Account(msgspec.Struct):
 _INFO = decoder_of(_Account)
 
 
-def _sum(limits: Iterable[int]) -> int | None:
-    """Add the limits of all tiers; unlimited in one is unlimited."""
+def _sum_limits(limits: Iterable[int]) -> int | None:
+    """Return the sum of the limits of all tiers; None if any is unlimited."""
     all_limits = list(limits)
     return None if any(number < 0 for number in all_limits) else sum(all_limits)
 
 
 def read_account(data: bytes) -> Account:
-    """Read `INFO`; raises RequestFailed for an unreadable reply."""
-    with reading("INFO"):
+    """Decode the reply to `INFO`; raises RequestFailed if it is unreadable."""
+    with raise_unreadable("INFO"):
         info = _INFO.decode(data)
-    # A tiered account (R1, R3) has its limits in the tiers, and zeros in their place.
+    # A tiered account (R1, R3) has its limits in the tiers, and zeros outside.
     limits = [tier.limits for tier in info.tiers.values()] if info.tiers else [info.limits]
     inflight = info.api.inflight
     if inflight is None and info.api.level >= 1:
@@ -63,10 +63,10 @@ def read_account(data: bytes) -> Account:
         storage_bytes=info.storage,
         streams_count=info.streams,
         consumers_count=info.consumers,
-        max_memory_bytes=_sum(limit.max_memory for limit in limits),
-        max_storage_bytes=_sum(limit.max_storage for limit in limits),
-        max_streams_count=_sum(limit.max_streams for limit in limits),
-        max_consumers_count=_sum(limit.max_consumers for limit in limits),
+        max_memory_bytes=_sum_limits(limit.max_memory for limit in limits),
+        max_storage_bytes=_sum_limits(limit.max_storage for limit in limits),
+        max_streams_count=_sum_limits(limit.max_streams for limit in limits),
+        max_consumers_count=_sum_limits(limit.max_consumers for limit in limits),
         api_requests_count=info.api.total,
         api_errors_count=info.api.errors,
         api_inflight_count=inflight,

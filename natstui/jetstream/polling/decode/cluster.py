@@ -1,4 +1,4 @@
-"""The `cluster` section of a stream or consumer, and the pages of lists with missing ones."""
+"""Decodes the `cluster` section of a stream or consumer; has the type of a list's page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Generic, TypeVar, get_args
 import msgspec
 
 from natstui.errors import RequestFailed
-from natstui.jetstream.connection.replies import MOST
+from natstui.jetstream.connection.replies import MAX_INT64
 from natstui.jetstream.connection.times import time_us
 from natstui.model.live.snapshot import DesiredPlacement, DesiredStatus, Peer
 
@@ -17,7 +17,7 @@ Row = TypeVar("Row")
 
 
 class PeerRow(msgspec.Struct):
-    """`cluster.replicas[]`."""
+    """One replica in `cluster.replicas`."""
 
     name: str = ""
     current: bool = False
@@ -25,7 +25,7 @@ class PeerRow(msgspec.Struct):
     active: int = 0
     lag: int = 0
     pending: bool = False
-    """Whether it is a future replica, which does not count yet."""
+    """Whether this is a future replica, which does not count yet."""
 
 
 class _Named(msgspec.Struct):
@@ -39,7 +39,7 @@ class _Status(msgspec.Struct):
 
 
 class DesiredRow(msgspec.Struct):
-    """`cluster.desired`."""
+    """The section `cluster.desired`: a running move or scaling."""
 
     created: str = ""
     replicas: tuple[_Named, ...] | None = None
@@ -47,7 +47,7 @@ class DesiredRow(msgspec.Struct):
 
 
 class ClusterRow(msgspec.Struct):
-    """`cluster`."""
+    """The section `cluster` of a stream or consumer."""
 
     leader: str = ""
     replicas: tuple[PeerRow, ...] | None = None
@@ -55,21 +55,23 @@ class ClusterRow(msgspec.Struct):
 
 
 def leader_of(cluster: ClusterRow | None, server_name: str | None) -> str | None:
-    """Return the leader; a server without a cluster leads everything itself."""
+    """Return the leader, None if there is none; without a cluster section it is `server_name`."""
     return server_name if cluster is None else cluster.leader or None
 
 
 def clock_of(cluster: ClusterRow | None) -> str | None:
-    """Return whose clock a row's `ts` is; None without a leader. A lone server is ""."""
+    """Return the server whose clock a row's `ts` is of: the leader, None without one; "" without
+    a cluster.
+    """
     return "" if cluster is None else cluster.leader or None
 
 
 def peers_of(cluster: ClusterRow | None) -> tuple[Peer, ...]:
-    """Return the replicas as the leader reports them."""
+    """Return the replicas that the leader reports, without future ones."""
     if cluster is None or not cluster.replicas:
         return ()
     return tuple(
-        # `active` 0 is "never heard of", not "heard of just now".
+        # `active` 0 means that the leader never heard from it, not that it did just now.
         Peer(
             peer.name, peer.current, peer.offline, bounded(peer.active) or None, bounded(peer.lag)
         )
@@ -79,7 +81,7 @@ def peers_of(cluster: ClusterRow | None) -> tuple[Peer, ...]:
 
 
 def desired_of(cluster: ClusterRow | None) -> DesiredPlacement | None:
-    """Return the running move or scaling; None without one."""
+    """Return the running move or scaling of a stream; None without one."""
     if cluster is None or cluster.desired is None:
         return None
     row, status = cluster.desired, cluster.desired.status or _Status()
@@ -95,16 +97,16 @@ def desired_of(cluster: ClusterRow | None) -> DesiredPlacement | None:
 
 
 def bounded(number: int) -> int:
-    """Return the number, limited to what a recording and its readers can store."""
-    return min(max(0, number), MOST)
+    """Return the number, limited to 0 … 2⁶³-1, which a recording and its readers can store."""
+    return min(max(0, number), MAX_INT64)
 
 
 _REFUSED_CODES = (10194, 10195)
-"""Error codes of `stream is offline: …` and `consumer is offline: …`: its server cannot run it."""
+"""Error codes of `stream is offline: …` and `consumer is offline: …`."""
 
 
 def refused_reason(error: RequestFailed) -> str | None:
-    """Return why a server refuses to run a stream or consumer; None for any other error."""
+    """Return why a server refuses to run a stream or consumer; None for other errors."""
     if error.err_code not in _REFUSED_CODES:
         return None
     text = str(error)
@@ -112,13 +114,13 @@ def refused_reason(error: RequestFailed) -> str | None:
 
 
 def limit(number: int | None) -> int | None:
-    """Return a limit; the server writes -1, 0 or nothing for unlimited."""
-    return number if number is not None and 0 < number <= MOST else None
+    """Return a limit; None if unlimited, which the server writes as -1, 0 or nothing."""
+    return number if number is not None and 0 < number <= MAX_INT64 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Row]):
-    """One page of a list: rows of reachable assets, and the names of the others."""
+    """One page of a list: rows of reachable streams or consumers, and the names of others."""
 
     rows: tuple[Row, ...]
     total_count: int
@@ -126,4 +128,4 @@ class Page(Generic[Row]):
     """Offset of the next page, independent of the number of rows in this one."""
     missing: tuple[str, ...]
     offline: Mapping[str, str] = field(default_factory=dict)
-    """Assets that their servers refuse to run, and why (`offline`)."""
+    """Stream or consumer that its server refuses to run → reason."""

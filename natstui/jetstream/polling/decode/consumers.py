@@ -1,4 +1,4 @@
-"""Converts `CONSUMER.LIST` and `CONSUMER.INFO` to rows, columns and configurations."""
+"""Decodes `CONSUMER.LIST` and `CONSUMER.INFO` to rows, columns and configurations."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.jetstream.connection.replies import reading
+from natstui.jetstream.connection.replies import raise_unreadable
 from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.polling.decode.cluster import ClusterRow, Page, leader_of, limit, peers_of
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.live.snapshot import ConsumerColumns
 
 
-class _Place(msgspec.Struct):
+class _Position(msgspec.Struct):
     consumer_seq: int = 0
     stream_seq: int = 0
     last_active: str | None = None
@@ -32,8 +32,8 @@ class ConsumerRow(msgspec.Struct):
     name: str
     created: str
     config: msgspec.Raw
-    delivered: _Place
-    ack_floor: _Place
+    delivered: _Position
+    ack_floor: _Position
     num_pending: int = 0
     num_ack_pending: int = 0
     num_redelivered: int = 0
@@ -43,10 +43,10 @@ class ConsumerRow(msgspec.Struct):
     priority_groups: list[_Group] | None = None
     cluster: ClusterRow | None = None
     ts: str | None = None
-    """Time of the row by its leader's clock; absent before server 2.10."""
-    made_at_us: int | None = None
+    """Time of the row by its leader's clock; None before server 2.10."""
+    written_at_us: int | None = None
     """`ts` in microseconds; set after decoding."""
-    asked_mono_us: int = 0
+    requested_mono_us: int = 0
     """Time of the request; set after decoding."""
     sampled_mono_us: int = 0
     """Time of the reply, later the leader's time by our clock; set after decoding."""
@@ -66,54 +66,57 @@ _REPLY = decoder_of(_Reply)
 _ROW = decoder_of(ConsumerRow)
 
 
-def read_consumers(data: bytes, mono_us: int, asked_us: int = 0) -> Page[ConsumerRow]:
-    """Read one page of `CONSUMER.LIST` that took `asked_us`; raises RequestFailed if unreadable.
+def read_consumers(data: bytes, received_mono_us: int, request_us: int = 0) -> Page[ConsumerRow]:
+    """Decode one page of `CONSUMER.LIST`; raises RequestFailed if it is unreadable.
 
-    Rows of unreachable consumers are left out: the server fills them with zeros, and leaves their
-    names empty.
+    The page arrived at `received_mono_us`, `request_us` after its request. Rows of unreachable
+    consumers are left out: the server fills them with zeros, and leaves their names empty.
     """
-    with reading("CONSUMER.LIST"):
+    with raise_unreadable("CONSUMER.LIST"):
         reply = _REPLY.decode(data)
         offline = reply.offline or {}
         missing = {*(reply.missing or ()), *offline}
         rows = []
         for row in reply.consumers or ():
             if row.name and row.name not in missing:
-                rows.append(_timed(row, mono_us, asked_us))
+                rows.append(_set_times(row, received_mono_us, request_us))
     return Page(tuple(rows), reply.total, reply.limit, tuple(sorted(missing)), offline)
 
 
-def read_consumer(data: bytes, mono_us: int, asked_us: int = 0) -> ConsumerRow:
-    """Read `CONSUMER.INFO` that took `asked_us`; raises RequestFailed if unreadable."""
-    with reading("CONSUMER.INFO"):
-        return _timed(_ROW.decode(data), mono_us, asked_us)
+def read_consumer(data: bytes, received_mono_us: int, request_us: int = 0) -> ConsumerRow:
+    """Decode a reply to `CONSUMER.INFO`; raises RequestFailed if it is unreadable.
+
+    It arrived at `received_mono_us`, `request_us` after its request.
+    """
+    with raise_unreadable("CONSUMER.INFO"):
+        return _set_times(_ROW.decode(data), received_mono_us, request_us)
 
 
-def _timed(row: ConsumerRow, mono_us: int, asked_us: int) -> ConsumerRow:
-    row.made_at_us = time_or_never_us(row.ts)
-    row.asked_mono_us = mono_us - asked_us
-    row.sampled_mono_us = mono_us
+def _set_times(row: ConsumerRow, received_mono_us: int, request_us: int) -> ConsumerRow:
+    row.written_at_us = time_or_never_us(row.ts)
+    row.requested_mono_us = received_mono_us - request_us
+    row.sampled_mono_us = received_mono_us
     return row
 
 
-def _pinned(row: ConsumerRow) -> _Group | None:
-    """Return the group with a pinned client, if any."""
+def _find_pinned_group(row: ConsumerRow) -> _Group | None:
+    """Return the priority group with a pinned client; None without one."""
     groups = row.priority_groups or ()
     return next((group for group in groups if group.pinned_client_id), None)
 
 
 def _pinned_client(row: ConsumerRow) -> str | None:
-    group = _pinned(row)
+    group = _find_pinned_group(row)
     return group.pinned_client_id if group else None
 
 
 def _pinned_at_us(row: ConsumerRow) -> int | None:
-    group = _pinned(row)
+    group = _find_pinned_group(row)
     return time_or_never_us(group.pinned_ts) if group else None
 
 
 def consumer_columns(rows: Sequence[ConsumerRow], server_name: str | None) -> ConsumerColumns:
-    """Return rows as columns; `server_name` is the leader of rows without a cluster section.
+    """Return the columns of rows; `server_name` is the leader of rows without a cluster section.
 
     Raises ValueError for an invalid time.
     """
@@ -170,7 +173,7 @@ def consumer_configuration(row: ConsumerRow, stream_replicas_count: int) -> Cons
     `stream_replicas_count` is the default of a consumer without its own.
     """
     raw = bytes(row.config)
-    with reading("CONSUMER.LIST"):
+    with raise_unreadable("CONSUMER.LIST"):
         config = _CONFIG.decode(raw)
         created_at_us = time_us(row.created)
     filters = config.filter_subjects or ((config.filter_subject,) if config.filter_subject else ())

@@ -1,4 +1,4 @@
-"""Converts `STREAM.LIST` and `STREAM.INFO` to rows, columns and configurations."""
+"""Decodes `STREAM.LIST` and `STREAM.INFO` to rows, columns and configurations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.jetstream.connection.replies import reading
+from natstui.jetstream.connection.replies import raise_unreadable
 from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.polling.decode.cluster import (
     ClusterRow,
@@ -44,7 +44,7 @@ class _Error(msgspec.Struct):
 
 
 class UpstreamRow(msgspec.Struct):
-    """`mirror`, or one of `sources[]`."""
+    """The section `mirror`, or one of `sources`."""
 
     name: str = ""
     lag: int = 0
@@ -62,17 +62,17 @@ class StreamRow(msgspec.Struct):
     mirror: UpstreamRow | None = None
     sources: tuple[UpstreamRow, ...] | None = None
     ts: str | None = None
-    """Time of the row by its leader's clock; absent before server 2.10."""
+    """Time of the row by its leader's clock; None before server 2.10."""
     name: str = ""
     """Name in the configuration; set after decoding."""
-    made_at_us: int | None = None
+    written_at_us: int | None = None
     """`ts` in microseconds; set after decoding."""
-    asked_mono_us: int = 0
+    requested_mono_us: int = 0
     """Time of the request; set after decoding."""
     sampled_mono_us: int = 0
     """Time of the reply, later the leader's time by our clock; set after decoding."""
-    stored: tuple[StoredReplica, ...] = ()
-    """Stored messages of replicas, from the replies of the other servers; set after decoding."""
+    stored_replicas: tuple[StoredReplica, ...] = ()
+    """Stored messages of replicas, from the replies of other servers; set after decoding."""
 
 
 class _Reply(msgspec.Struct):
@@ -92,48 +92,54 @@ _ROW = decoder_of(StreamRow)
 _NAMED = decoder_of(_NamedRow)
 
 
-def read_streams(data: bytes, mono_us: int, asked_us: int = 0) -> Page[StreamRow]:
-    """Read one page of `STREAM.LIST` that took `asked_us`; raises RequestFailed if unreadable.
+def read_streams(data: bytes, received_mono_us: int, request_us: int = 0) -> Page[StreamRow]:
+    """Decode one page of `STREAM.LIST`; raises RequestFailed if it is unreadable.
 
-    Rows of unreachable streams are left out: the server fills them with zeros.
+    The page arrived at `received_mono_us`, `request_us` after its request. Rows of unreachable
+    streams are left out: the server fills them with zeros.
     """
-    with reading("STREAM.LIST"):
+    with raise_unreadable("STREAM.LIST"):
         reply = _REPLY.decode(data)
         offline = reply.offline or {}
         missing = {*(reply.missing or ()), *offline}
-        rows = tuple(_named(row, mono_us, asked_us) for row in reply.streams or ())
+        rows = tuple(
+            _set_name_and_times(row, received_mono_us, request_us) for row in reply.streams or ()
+        )
     reachable = tuple(row for row in rows if row.name not in missing)
     return Page(reachable, reply.total, reply.limit, tuple(sorted(missing)), offline)
 
 
-def read_stream(data: bytes, mono_us: int, asked_us: int = 0) -> StreamRow:
-    """Read `STREAM.INFO` that took `asked_us`; raises RequestFailed if unreadable."""
-    with reading("STREAM.INFO"):
-        return _named(_ROW.decode(data), mono_us, asked_us)
+def read_stream(data: bytes, received_mono_us: int, request_us: int = 0) -> StreamRow:
+    """Decode a reply to `STREAM.INFO`; raises RequestFailed if it is unreadable.
+
+    It arrived at `received_mono_us`, `request_us` after its request.
+    """
+    with raise_unreadable("STREAM.INFO"):
+        return _set_name_and_times(_ROW.decode(data), received_mono_us, request_us)
 
 
-def _named(row: StreamRow, mono_us: int, asked_us: int) -> StreamRow:
+def _set_name_and_times(row: StreamRow, received_mono_us: int, request_us: int) -> StreamRow:
     row.name = _NAMED.decode(row.config).name
-    row.made_at_us = time_or_never_us(row.ts)
-    row.asked_mono_us = mono_us - asked_us
-    row.sampled_mono_us = mono_us
+    row.written_at_us = time_or_never_us(row.ts)
+    row.requested_mono_us = received_mono_us - request_us
+    row.sampled_mono_us = received_mono_us
     return row
 
 
-def _upstream(row: UpstreamRow, mirror: bool) -> Upstream:
+def _make_upstream(row: UpstreamRow, is_mirror: bool) -> Upstream:
     error = row.error.description or "unknown" if row.error else None
-    # `active` -1 is "nothing ever came".
+    # `active` -1 means that nothing was ever received.
     active_ns = bounded(row.active) if row.active >= 0 else None
-    return Upstream(row.name, bounded(row.lag), active_ns, error, mirror)
+    return Upstream(row.name, bounded(row.lag), active_ns, error, is_mirror)
 
 
-def _upstreams(row: StreamRow) -> tuple[Upstream, ...]:
-    mirror = (_upstream(row.mirror, True),) if row.mirror else ()
-    return mirror + tuple(_upstream(source, False) for source in row.sources or ())
+def _make_upstreams(row: StreamRow) -> tuple[Upstream, ...]:
+    mirror = (_make_upstream(row.mirror, True),) if row.mirror else ()
+    return mirror + tuple(_make_upstream(source, False) for source in row.sources or ())
 
 
 def stream_columns(rows: Sequence[StreamRow], server_name: str | None) -> StreamColumns:
-    """Return rows as columns; `server_name` is the leader of rows without a cluster section.
+    """Return the columns of rows; `server_name` is the leader of rows without a cluster section.
 
     Raises ValueError for an invalid time.
     """
@@ -156,8 +162,8 @@ def stream_columns(rows: Sequence[StreamRow], server_name: str | None) -> Stream
         consumers_count=tuple(state.consumer_count for state in states),
         leader=tuple(leader_of(row.cluster, server_name) for row in rows),
         peers=tuple(peers_of(row.cluster) for row in rows),
-        upstreams=tuple(_upstreams(row) for row in rows),
-        replicas=tuple(row.stored for row in rows),
+        upstreams=tuple(_make_upstreams(row) for row in rows),
+        replicas=tuple(row.stored_replicas for row in rows),
         desired=tuple(desired_of(row.cluster) for row in rows),
     )
 
@@ -191,7 +197,7 @@ _CONFIG = decoder_of(_Config)
 
 
 def stream_kind(name: str) -> StreamKind:
-    """Return whether a stream is a KV bucket or object store, by its name."""
+    """Return the kind of a stream by its name: KV bucket, object store or plain stream."""
     if name.startswith("KV_"):
         return "kv"
     return "object" if name.startswith("OBJ_") else "stream"
@@ -200,7 +206,7 @@ def stream_kind(name: str) -> StreamKind:
 def stream_configuration(row: StreamRow) -> StreamConfiguration:
     """Return the configuration of a row; raises RequestFailed if unreadable."""
     raw = bytes(row.config)
-    with reading("STREAM.LIST"):
+    with raise_unreadable("STREAM.LIST"):
         config = _CONFIG.decode(raw)
         created_at_us = time_us(row.created)
     return StreamConfiguration(

@@ -1,4 +1,4 @@
-"""The streams and consumers of the demo's shop: every state a monitor must be able to show."""
+"""The streams and consumers of the demo's shop, with every state that natstui can show."""
 
 from __future__ import annotations
 
@@ -10,33 +10,32 @@ _SECOND_NS = 1_000_000_000
 _MINUTE_NS = 60 * _SECOND_NS
 _MIB = 1 << 20
 
-ORDERS_KEPT_MSGS = 3_000
-RETURNS_AT_FIRST_MSGS = 150
+MAX_ORDERS_MSGS = 3_000
+INITIAL_RETURNS_MSGS = 150
 INVOICES_MAX_BYTES = 2 * _MIB
-_SAFE: Config = {"num_replicas": 3}
-"""Configuration of streams that must survive the loss of one of three servers; others have one
-replica.
-"""
+_REPLICATED: Config = {"num_replicas": 3}
+"""Configuration of streams that must survive the loss of one of three servers; the others have one
+replica."""
 
 
-def _on(server: str) -> Config:
+def _placed_on(server: str) -> Config:
     return {"placement": {"tags": [server]}}
 
 
 STREAMS: tuple[Config, ...] = (
     {
         "name": "ORDERS",
-        **_SAFE,
+        **_REPLICATED,
         "description": "Every order of the shop; the newest 3,000 are kept",
         "subjects": ["orders.>"],
-        "max_msgs": ORDERS_KEPT_MSGS,
+        "max_msgs": MAX_ORDERS_MSGS,
         "duplicate_window": 2 * _MINUTE_NS,
         "allow_direct": True,
         "metadata": {"team": "checkout", "tier": "gold"},
     },
     {
         "name": "PICKING",
-        **_SAFE,
+        **_REPLICATED,
         "description": "What the warehouse has to pick: each job is done once",
         "subjects": [f"warehouse.pick.{size}.>" for size in ("small", "large", "pallet")],
         "retention": "workqueue",
@@ -53,7 +52,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "PAYMENTS",
-        **_SAFE,
+        **_REPLICATED,
         "description": "Card payments; some fail, and one in a while can never succeed",
         "subjects": ["payments.>"],
         "max_age": 15 * _MINUTE_NS,
@@ -63,7 +62,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "RETURNS",
-        **_SAFE,
+        **_REPLICATED,
         "description": "Parcels that customers send back",
         "subjects": ["returns.>"],
         "max_msgs": 20_000,
@@ -79,7 +78,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "TELEMETRY",
-        **_on("n3"),
+        **_placed_on("n3"),
         "description": "Scanner and shelf sensors of the last minute, in memory",
         "subjects": ["sensors.>"],
         "storage": "memory",
@@ -90,7 +89,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "ORDERS_MIRROR",
-        **_on("n2"),
+        **_placed_on("n2"),
         "description": "Read-only copy of ORDERS for the analysts",
         "mirror": {"name": "ORDERS"},
         "max_msgs": 10_000,
@@ -108,7 +107,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "KV_carts",
-        **_SAFE,
+        **_REPLICATED,
         "description": "Shopping carts, five revisions each",
         "subjects": ["$KV.carts.>"],
         "discard": "new",
@@ -132,7 +131,7 @@ STREAMS: tuple[Config, ...] = (
 
 _DAY_NS = 86_400 * _SECOND_NS
 
-LIVE_SUBJECT = "deliver.storefront"
+STOREFRONT_SUBJECT = "deliver.storefront"
 """The deliver subject of the push consumer with a subscriber."""
 
 _ORDERS: tuple[Config, ...] = (
@@ -155,7 +154,7 @@ _ORDERS: tuple[Config, ...] = (
     {
         "durable_name": "storefront",
         "description": "Push, with a subscriber",
-        "deliver_subject": LIVE_SUBJECT,
+        "deliver_subject": STOREFRONT_SUBJECT,
         "deliver_policy": "new",
         "ack_policy": "none",
         "flow_control": True,
@@ -253,7 +252,7 @@ CONSUMERS: Mapping[str, tuple[Config, ...]] = {
     "PAYMENTS": _PAYMENTS,
     "RETURNS": _RETURNS,
 }
-"""Stream → the durable consumers it has."""
+"""Stream → its durable consumers."""
 
 DASHBOARD: Config = {
     "description": "A dashboard that reads the sensors for a moment",
@@ -262,4 +261,4 @@ DASHBOARD: Config = {
     "filter_subject": "sensors.shelf.>",
     "inactive_threshold": 5 * _SECOND_NS,
 }
-"""The ephemeral consumer on TELEMETRY, which is repeatedly created and expires."""
+"""Configuration of the ephemeral consumer on TELEMETRY, which is created again and again."""

@@ -1,4 +1,4 @@
-"""The demo's shop: its start content, and the publishers and readers that keep it busy."""
+"""Runs the demo's shop: creates its streams and consumers, and publishes and reads messages."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from natstui.jetstream.connection.nats_client import unsubscribe
 from natstui.jetstream.testbed.shop.assets import (
     CONSUMERS,
     DASHBOARD,
+    INITIAL_RETURNS_MSGS,
     INVOICES_MAX_BYTES,
-    LIVE_SUBJECT,
-    ORDERS_KEPT_MSGS,
-    RETURNS_AT_FIRST_MSGS,
+    MAX_ORDERS_MSGS,
+    STOREFRONT_SUBJECT,
     STREAMS,
     Config,
 )
@@ -37,9 +37,9 @@ from natstui.model.assets.subjects import is_flow_control
 class Wave:
     """A rate that oscillates around its mean, with occasional bursts."""
 
-    middle_per_s: float
+    mean_per_s: float
     swing_ratio: float = 0.6
-    """Share of the mean, up and down."""
+    """The largest deviation from the mean, as a share of it."""
     period_s: float = 40.0
     burst_per_s: float = 0.0
     """Added to the wave during a burst."""
@@ -47,8 +47,8 @@ class Wave:
     burst_s: float = 5.0
 
     def per_s(self, at_s: float) -> float:
-        """Return the rate at a moment, in messages per second."""
-        wave = self.middle_per_s * (
+        """Return the rate at a time, in messages per second."""
+        wave = self.mean_per_s * (
             1 + self.swing_ratio * math.sin(2 * math.pi * at_s / self.period_s)
         )
         in_burst = at_s % self.burst_every_s < self.burst_s
@@ -57,40 +57,40 @@ class Wave:
 
 @dataclass(slots=True)
 class DueMessages:
-    """Turns a wave into whole messages, losing none to rounding."""
+    """Converts the rate of a wave to numbers of messages, without rounding errors."""
 
     wave: Wave
     at_s: float = 0.0
-    owed: float = 0.0
-    """A fraction of the next message."""
+    remainder: float = 0.0
+    """The fraction of a message that is due already."""
 
-    def due(self, until_s: float) -> int:
+    def take_due(self, until_s: float) -> int:
         """Return how many messages are due since the last call."""
-        # After the machine slept, the messages of that time are not sent.
+        # After a sleep of the machine, only the messages of two seconds are due.
         since_s = max(self.at_s, until_s - 2.0)
-        self.owed += self.wave.per_s((since_s + until_s) / 2) * (until_s - since_s)
+        self.remainder += self.wave.per_s((since_s + until_s) / 2) * (until_s - since_s)
         self.at_s = until_s
-        whole_count = int(self.owed)
-        self.owed -= whole_count
-        return whole_count
+        due_count = int(self.remainder)
+        self.remainder -= due_count
+        return due_count
 
 
 @dataclass(frozen=True, slots=True)
 class Pickers:
-    """Slow workers who get help while the backlog is too long."""
+    """The rate of slow workers who get help when the backlog is too long."""
 
     slow_per_s: float = 3.0
     fast_per_s: float = 40.0
-    too_long_msgs: int = 1_500
-    nearly_gone_msgs: int = 50
+    help_above_msgs: int = 1_500
+    help_until_msgs: int = 50
 
-    def hurries(self, backlog_msgs: int, was_hurrying: bool) -> bool:
-        """Return whether help is present, given whether it was."""
-        return backlog_msgs > (self.nearly_gone_msgs if was_hurrying else self.too_long_msgs)
+    def has_help(self, backlog_msgs: int, had_help: bool) -> bool:
+        """Return whether the workers have help now; it depends on whether they had it before."""
+        return backlog_msgs > (self.help_until_msgs if had_help else self.help_above_msgs)
 
-    def per_s(self, hurries: bool) -> float:
-        """Return the processed messages per second."""
-        return self.fast_per_s if hurries else self.slow_per_s
+    def per_s(self, has_help: bool) -> float:
+        """Return how many messages the workers process per second."""
+        return self.fast_per_s if has_help else self.slow_per_s
 
 
 _DUPLICATE_RATIO = 0.05
@@ -99,116 +99,116 @@ _PALLET_EVERY = 100
 COUNTRIES = ("de", "dk", "fr", "no", "se", "us")
 _ARTICLES = ("anorak", "boots", "candle", "kettle", "lamp", "sledge", "tent", "wool socks")
 
-_CHANCE = random.Random()
+_RANDOM = random.Random()
 
-Say = Callable[[Nats, int], Awaitable[None]]
-"""Publishes the message with a number."""
+Publish = Callable[[Nats, int], Awaitable[None]]
+"""Function that publishes the message with a number."""
 
 
 def payload(**fields: object) -> bytes:
-    """Return a JSON document with fields of a shop's services."""
+    """Return a JSON object with these fields."""
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-async def say_order(nc: Nats, number: int) -> None:
-    """Publish an order or its payment; one in twenty is a duplicate."""
-    country = _CHANCE.choice(COUNTRIES)
+async def publish_order(nc: Nats, number: int) -> None:
+    """Publish a new or a paid order; one in twenty is sent twice."""
+    country = _RANDOM.choice(COUNTRIES)
     stage = "paid" if number % 3 == 0 else "new"
     body = payload(
         order=number,
         stage=stage,
         country=country,
-        article=_CHANCE.choice(_ARTICLES),
-        pieces_count=_CHANCE.randint(1, 4),
-        price_cents=_CHANCE.randint(499, 24_900),
+        article=_RANDOM.choice(_ARTICLES),
+        pieces_count=_RANDOM.randint(1, 4),
+        price_cents=_RANDOM.randint(499, 24_900),
     )
     headers = {"Nats-Msg-Id": f"{stage}-{number}"}
-    copies = 2 if _CHANCE.random() < _DUPLICATE_RATIO else 1
+    copies = 2 if _RANDOM.random() < _DUPLICATE_RATIO else 1
     for _ in range(copies):
         await nc.publish(f"orders.{stage}.{country}", body, headers=headers)
 
 
-async def say_pick(nc: Nats, number: int) -> None:
-    """Publish a job for the warehouse: two small ones for each large one, rarely a pallet.
+async def publish_pick(nc: Nats, number: int) -> None:
+    """Publish a job for the warehouse: two small ones for each large one, and rarely a pallet.
 
-    No consumer picks pallets: they stay in the queue.
+    No consumer receives the pallets: they stay in the work queue.
     """
     size = "large" if number % 3 == 0 else "small"
     size = "pallet" if number % _PALLET_EVERY == 0 else size
-    body = payload(job=number, shelf=f"{_CHANCE.choice('ABCDEF')}{number % 40:02d}", size=size)
+    body = payload(job=number, shelf=f"{_RANDOM.choice('ABCDEF')}{number % 40:02d}", size=size)
     await nc.publish(f"warehouse.pick.{size}.{number % 4}", body)
 
 
-async def say_signup(nc: Nats, number: int) -> None:
+async def publish_signup(nc: Nats, number: int) -> None:
     """Publish a new customer."""
-    country = _CHANCE.choice(COUNTRIES)
+    country = _RANDOM.choice(COUNTRIES)
     verb = "confirmed" if number % 2 else "requested"
     await nc.publish(f"customers.signup.{country}.{verb}", payload(customer=number))
 
 
-async def say_payment(nc: Nats, number: int) -> None:
-    """Publish a payment; the first and one in eighty after it can never be settled."""
-    poison = number == 1 or _CHANCE.random() < _POISON_RATIO
-    amount: object = "NaN" if poison else _CHANCE.randint(499, 24_900)
+async def publish_payment(nc: Nats, number: int) -> None:
+    """Publish a payment; the first one, and about one in eighty after it, can never be settled."""
+    poison = number == 1 or _RANDOM.random() < _POISON_RATIO
+    amount: object = "NaN" if poison else _RANDOM.randint(499, 24_900)
     method = "voucher" if number % 5 == 0 else "card"
     await nc.publish(
         f"payments.{method}.{number % 8}", payload(amount_cents=amount, payment=number)
     )
 
 
-async def say_invoice(nc: Nats, number: int) -> None:
+async def publish_invoice(nc: Nats, number: int) -> None:
     """Publish an invoice: incompressible lines of text."""
-    lines = _CHANCE.randbytes(_CHANCE.randint(300, 900)).hex()
+    lines = _RANDOM.randbytes(_RANDOM.randint(300, 900)).hex()
     await nc.publish(f"invoices.{number % 12 + 1:02d}", payload(invoice=number, scan=lines))
 
 
-async def say_return(nc: Nats, number: int) -> None:
+async def publish_return(nc: Nats, number: int) -> None:
     """Publish a returned parcel."""
-    reason = _CHANCE.choice(("too small", "too large", "too late", "broken"))
-    country = _CHANCE.choice(COUNTRIES)
+    reason = _RANDOM.choice(("too small", "too large", "too late", "broken"))
+    country = _RANDOM.choice(COUNTRIES)
     await nc.publish(f"returns.{country}", payload(order=number, reason=reason))
 
 
-async def say_reading(nc: Nats, number: int) -> None:
+async def publish_reading(nc: Nats, number: int) -> None:
     """Publish a sensor reading."""
     kind = "scanner" if number % 4 == 0 else "shelf"
-    body = payload(reading=number, celsius=round(_CHANCE.gauss(18, 2), 1), battery_percent=83)
+    body = payload(reading=number, celsius=round(_RANDOM.gauss(18, 2), 1), battery_percent=83)
     await nc.publish(f"sensors.{kind}.{number % 24}", body)
 
 
 TICK_S = 0.5
 NUMBERS_PER_S = 100
-"""More messages than a publisher sends in a second of a burst."""
-SPEAKERS: tuple[tuple[Say, Wave], ...] = (
-    (say_order, Wave(10, burst_per_s=30, burst_every_s=75, burst_s=6)),
-    (say_pick, Wave(12, swing_ratio=0.4, period_s=90)),
-    (say_signup, Wave(2, swing_ratio=0.9, period_s=25)),
-    (say_payment, Wave(5, period_s=33, burst_per_s=12, burst_every_s=110, burst_s=4)),
-    (say_invoice, Wave(2, swing_ratio=0.8, period_s=120)),
-    (say_return, Wave(0.5, period_s=60)),
-    (say_reading, Wave(16, swing_ratio=0.95, period_s=20)),
+"""More numbers than a publisher uses per second, also in a burst."""
+PUBLISHERS: tuple[tuple[Publish, Wave], ...] = (
+    (publish_order, Wave(10, burst_per_s=30, burst_every_s=75, burst_s=6)),
+    (publish_pick, Wave(12, swing_ratio=0.4, period_s=90)),
+    (publish_signup, Wave(2, swing_ratio=0.9, period_s=25)),
+    (publish_payment, Wave(5, period_s=33, burst_per_s=12, burst_every_s=110, burst_s=4)),
+    (publish_invoice, Wave(2, swing_ratio=0.8, period_s=120)),
+    (publish_return, Wave(0.5, period_s=60)),
+    (publish_reading, Wave(16, swing_ratio=0.95, period_s=20)),
 )
 
 
-async def speak(nc: Nats, publish: Say, wave: Wave) -> None:
-    """Publish along a wave forever."""
-    started_s = time.monotonic()
+async def publish_wave(nc: Nats, publish: Publish, wave: Wave) -> None:
+    """Publish messages with the rate of a wave until cancelled."""
+    start_s = time.monotonic()
     due_messages = DueMessages(wave)
-    # Numbers go on over restarts on the same store, so that ids are not taken for duplicates:
-    # the clock has to run ahead of what was published.
-    number = 0 if publish is say_payment else int(time.time() * NUMBERS_PER_S)
+    # Numbers must be new after a restart on the same store, or messages would be duplicates. They
+    # start at a number that grows with time faster than messages are published.
+    number = 0 if publish is publish_payment else int(time.time() * NUMBERS_PER_S)
     while True:
         await asyncio.sleep(TICK_S)
-        for _ in range(due_messages.due(time.monotonic() - started_s)):
+        for _ in range(due_messages.take_due(time.monotonic() - start_s)):
             number += 1
             await publish(nc, number)
 
 
-_GRACE_S = 3.0
+_REPLY_MARGIN_S = 3.0
 
 
-class Pull:
-    """Pulls messages of one consumer, a batch at a time, with one open request while it waits."""
+class PullReader:
+    """Pulls batches of messages of one consumer; use it with `async with`."""
 
     def __init__(self, nc: Nats, stream: str, consumer: str) -> None:
         self._nc = nc
@@ -222,24 +222,24 @@ class Pull:
     async def __aexit__(self, *_: object) -> None:
         await unsubscribe(self._subscription)
 
-    async def batch(self, most_msgs: int, wait_s: float = 20.0) -> list[Msg]:
-        """Return the available messages; without any, the first within `wait_s`."""
+    async def read_batch(self, max_msgs: int, wait_s: float = 20.0) -> list[Msg]:
+        """Return the messages that are available, or else the first one within `wait_s`."""
         first = await self._request(1, {"batch": 1, "expires": int(wait_s * 1e9)}, wait_s)
-        if not first or most_msgs == 1:
+        if not first or max_msgs == 1:
             return first
-        remaining_msgs = most_msgs - 1
+        remaining_msgs = max_msgs - 1
         return first + await self._request(
             remaining_msgs, {"batch": remaining_msgs, "no_wait": True}, 0.0
         )
 
     async def _request(
-        self, most_msgs: int, request: Mapping[str, object], wait_s: float
+        self, max_msgs: int, request: Mapping[str, object], wait_s: float
     ) -> list[Msg]:
         await self._nc.publish(self._subject, json.dumps(request).encode(), reply=self._inbox)
         messages: list[Msg] = []
-        while len(messages) < most_msgs:
+        while len(messages) < max_msgs:
             try:
-                message = await self._subscription.next_msg(timeout=wait_s + _GRACE_S)
+                message = await self._subscription.next_msg(timeout=wait_s + _REPLY_MARGIN_S)
             except nats.errors.TimeoutError:
                 break
             if message.headers and "Status" in message.headers:
@@ -252,51 +252,51 @@ _ACK, _NAK_LATER = b"+ACK", b'-NAK {"delay": 2000000000}'
 _TERM = b"+TERM duplicate capture"
 
 
-async def read_well(nc: Nats, stream: str, consumer: str, pause_s: float = 0.2) -> None:
-    """Acknowledge every message shortly after it came; pause between two batches."""
-    async with Pull(nc, stream, consumer) as pull:
+async def read_promptly(nc: Nats, stream: str, consumer: str, pause_s: float = 0.2) -> None:
+    """Acknowledge every message shortly after its delivery, with a pause between two batches."""
+    async with PullReader(nc, stream, consumer) as pull:
         while True:
-            for message in await pull.batch(40):
-                await asyncio.sleep(_CHANCE.expovariate(200))
+            for message in await pull.read_batch(40):
+                await asyncio.sleep(_RANDOM.expovariate(200))
                 await message.respond(_ACK)
             await asyncio.sleep(pause_s)
 
 
 async def read_lazily(nc: Nats, stream: str, consumer: str) -> None:
-    """Pull messages every few seconds only, so that some are always pending."""
-    await read_well(nc, stream, consumer, pause_s=7.0)
+    """Pull messages only every few seconds, so that some are always pending."""
+    await read_promptly(nc, stream, consumer, pause_s=7.0)
 
 
 async def read_in_batches(nc: Nats, stream: str, consumer: str) -> None:
-    """Acknowledge a batch with its last message only."""
-    async with Pull(nc, stream, consumer) as pull:
+    """Acknowledge only the last message of each batch."""
+    async with PullReader(nc, stream, consumer) as pull:
         while True:
-            messages = await pull.batch(25)
+            messages = await pull.read_batch(25)
             if messages:
                 await messages[-1].respond(_ACK)
             await asyncio.sleep(2.0)
 
 
 async def never_acknowledge(nc: Nats, stream: str, consumer: str) -> None:
-    """Pull messages without acks: the consumer stalls at max ack pending."""
-    async with Pull(nc, stream, consumer) as pull:
+    """Pull messages without acknowledging any: the consumer stalls at max ack pending."""
+    async with PullReader(nc, stream, consumer) as pull:
         while True:
-            await pull.batch(100)
+            await pull.read_batch(100)
 
 
 async def read_slowly(nc: Nats, stream: str, consumer: str) -> None:
-    """Read slowly until a backlog grows, then fast until it is processed."""
-    pickers, hurries = Pickers(), False
-    async with Pull(nc, stream, consumer) as pull:
+    """Read slowly until the backlog is too long, and then fast until it is processed."""
+    pickers, has_help = Pickers(), False
+    async with PullReader(nc, stream, consumer) as pull:
         while True:
-            for message in await pull.batch(round(pickers.per_s(hurries))):
-                hurries = pickers.hurries(message.metadata.num_pending, hurries)
+            for message in await pull.read_batch(round(pickers.per_s(has_help))):
+                has_help = pickers.has_help(message.metadata.num_pending, has_help)
                 await message.respond(_ACK)
             await asyncio.sleep(1.0)
 
 
-def settles(amount: object, deliveries_count: int) -> bytes:
-    """Return the ack of a payment: ack, nak, or term."""
+def choose_ack(amount: object, deliveries_count: int) -> bytes:
+    """Return the payload of the ack, nak or term of a payment."""
     if not isinstance(amount, int):
         return _NAK_LATER if deliveries_count > 1 else b"-NAK"
     if amount % 50 == 0:
@@ -304,43 +304,43 @@ def settles(amount: object, deliveries_count: int) -> bytes:
     return b"-NAK" if amount % 12 == 0 and deliveries_count == 1 else _ACK
 
 
-async def settle(nc: Nats, stream: str, consumer: str) -> None:
-    """Settle payments; broken ones are redelivered until max deliver."""
-    async with Pull(nc, stream, consumer) as pull:
+async def settle_payments(nc: Nats, stream: str, consumer: str) -> None:
+    """Acknowledge payments, or nak or terminate them; broken ones always get a nak."""
+    async with PullReader(nc, stream, consumer) as pull:
         while True:
-            for message in await pull.batch(20):
+            for message in await pull.read_batch(20):
                 amount = json.loads(message.data)["amount_cents"]
-                await message.respond(settles(amount, message.metadata.num_delivered))
+                await message.respond(choose_ack(amount, message.metadata.num_delivered))
             await asyncio.sleep(0.3)
 
 
-async def score(nc: Nats, stream: str, consumer: str) -> None:
-    """Read payments; a broken one is nak'd forever."""
-    async with Pull(nc, stream, consumer) as pull:
+async def score_payments(nc: Nats, stream: str, consumer: str) -> None:
+    """Acknowledge payments; a broken one gets a nak at each delivery."""
+    async with PullReader(nc, stream, consumer) as pull:
         while True:
-            for message in await pull.batch(20):
+            for message in await pull.read_batch(20):
                 is_broken = not isinstance(json.loads(message.data)["amount_cents"], int)
                 await message.respond(_NAK_LATER if is_broken else _ACK)
             await asyncio.sleep(0.3)
 
 
-async def look(nc: Nats, stream: str, consumer: str, looks_count: int) -> None:
-    """Read a few batches from a consumer without acks."""
-    async with Pull(nc, stream, consumer) as pull:
-        for _ in range(looks_count):
-            await pull.batch(50, wait_s=2.0)
+async def read_briefly(nc: Nats, stream: str, consumer: str, batches_count: int) -> None:
+    """Read a few batches of a consumer with ack policy none."""
+    async with PullReader(nc, stream, consumer) as pull:
+        for _ in range(batches_count):
+            await pull.read_batch(50, wait_s=2.0)
             await asyncio.sleep(1.0)
 
 
-async def listen(nc: Nats) -> None:
-    """Subscribe to the push consumer, and reply to its flow control."""
+async def receive_pushed(nc: Nats) -> None:
+    """Subscribe to the deliver subject of the push consumer, and reply to its flow control."""
 
-    async def heard(message: Msg) -> None:
+    async def on_message(message: Msg) -> None:
         is_control = bool(message.headers) and message.headers.get("Status") == "100"
         if is_control and is_flow_control(message.reply, "ORDERS", "storefront"):
             await message.respond(b"")
 
-    subscription = await nc.subscribe(LIVE_SUBJECT, cb=heard)
+    subscription = await nc.subscribe(STOREFRONT_SUBJECT, cb=on_message)
     try:
         await asyncio.Event().wait()
     finally:
@@ -350,27 +350,27 @@ async def listen(nc: Nats) -> None:
 _RETRY_S = 1.0
 _REPLY_S = 3.0
 _ELECTION_S = 30.0
-"""How long to wait for a leader: a split vote costs nine seconds."""
+"""Maximum wait for a leader; a split vote takes nine seconds."""
 
 Actor = Callable[[], Coroutine[None, None, None]]
 
 _READERS = (
-    (read_well, "ORDERS", "billing"),
+    (read_promptly, "ORDERS", "billing"),
     (never_acknowledge, "RETURNS", "fraud-check"),
-    (read_well, "PICKING", "pickers-small"),
-    (read_well, "PICKING", "pickers-small"),
+    (read_promptly, "PICKING", "pickers-small"),
+    (read_promptly, "PICKING", "pickers-small"),
     (read_slowly, "PICKING", "pickers-large"),
     (read_lazily, "SIGNUPS", "crm-sync"),
-    (read_well, "SIGNUPS", "welcome-mail"),
-    (settle, "PAYMENTS", "settlement"),
+    (read_promptly, "SIGNUPS", "welcome-mail"),
+    (settle_payments, "PAYMENTS", "settlement"),
     (read_in_batches, "PAYMENTS", "ledger"),
-    (score, "PAYMENTS", "risk-score"),
+    (score_payments, "PAYMENTS", "risk-score"),
 )
 
 
 async def open_shop(client: Client) -> None:
-    """Create the streams and consumers; those of an existing store are updated."""
-    # In a cluster each of them waits for the election of its leader: all wait at the same time.
+    """Create the streams and consumers; in an existing store, update them."""
+    # Each waits for the election of its leader, so they are created at the same time.
     copies = [stream for stream in STREAMS if stream.keys() & {"mirror", "sources"}]
     origins = [stream for stream in STREAMS if stream not in copies]
     durables = [
@@ -384,19 +384,19 @@ async def open_shop(client: Client) -> None:
 
 
 async def run_shop(client: Client) -> None:
-    """Keep the shop busy until cancelled; an actor that an outage ends is restarted."""
-    tasks = {asyncio.create_task(_again_and_again(actor)) for actor in _actors(client)}
+    """Run all publishers and readers until cancelled; after an outage they are restarted."""
+    tasks = {asyncio.create_task(_restart_after_outages(actor)) for actor in _actors(client)}
     try:
         finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in finished:
             task.result()
     finally:
-        await _end(tasks)
+        await _cancel_tasks(tasks)
 
 
-async def _end(tasks: set[asyncio.Task[None]]) -> None:
-    """Cancel repeatedly until it works: before Python 3.12 `wait_for` can swallow a
-    cancellation.
+async def _cancel_tasks(tasks: set[asyncio.Task[None]]) -> None:
+    """Cancel tasks, and repeat that until all have ended: before Python 3.12, `wait_for` could
+    swallow a cancellation.
     """
     while tasks:
         for task in tasks:
@@ -406,20 +406,20 @@ async def _end(tasks: set[asyncio.Task[None]]) -> None:
 
 def _actors(client: Client) -> Iterator[Actor]:
     nc = client.nc
-    yield partial(_fill, client)
-    for publish, wave in SPEAKERS:
-        yield partial(speak, nc, publish, wave)
+    yield partial(_fill_streams, client)
+    for publish, wave in PUBLISHERS:
+        yield partial(publish_wave, nc, publish, wave)
     for read_task, stream, consumer in _READERS:
         yield partial(read_task, nc, stream, consumer)
-    yield partial(listen, nc)
+    yield partial(receive_pushed, nc)
     yield partial(fill_carts, nc)
     yield partial(print_receipts, nc)
     yield partial(tidy_invoices, client)
-    yield partial(look_at_sensors, client)
+    yield partial(read_sensors, client)
 
 
-async def _again_and_again(actor: Actor) -> None:
-    """Run an actor forever; after an outage of the server it is restarted."""
+async def _restart_after_outages(actor: Actor) -> None:
+    """Run an actor until cancelled; it is restarted after each error of the connection."""
     while True:
         try:
             await actor()
@@ -447,37 +447,38 @@ async def _ensure_consumer(client: Client, stream: str, config: Config) -> None:
 
 
 async def _request(client: Client, verb: str, body: Config | None = None) -> None:
-    """Repeat a request until there is a reply: an asset without leader gives none, not
-    even later.
+    """Send a request, and repeat it until there is a reply.
+
+    A stream or consumer that has no leader yet never replies to an earlier request.
     """
-    give_up_at = time.monotonic() + _ELECTION_S
+    deadline_s = time.monotonic() + _ELECTION_S
     while True:
         try:
             await client.request(verb, body, timeout_s=_REPLY_S)
         except RequestTimedOut:
-            if time.monotonic() > give_up_at:
+            if time.monotonic() > deadline_s:
                 raise
         else:
             return
 
 
-async def _fill(client: Client) -> None:
-    """Fill empty streams to their start content, then wait forever."""
-    if await _stored_msgs(client, "ORDERS") < ORDERS_KEPT_MSGS:
+async def _fill_streams(client: Client) -> None:
+    """Publish the initial messages of empty streams, and then wait until cancelled."""
+    if await _count_stored(client, "ORDERS") < MAX_ORDERS_MSGS:
         await fill_orders(client.nc)
-    if await _stored_msgs(client, "RETURNS") < RETURNS_AT_FIRST_MSGS:
+    if await _count_stored(client, "RETURNS") < INITIAL_RETURNS_MSGS:
         await fill_returns(client.nc)
     await asyncio.Event().wait()
 
 
-async def _stored_msgs(client: Client, stream: str) -> int:
+async def _count_stored(client: Client, stream: str) -> int:
     reply = json.loads(await client.request(f"STREAM.INFO.{stream}"))
     return int(reply["state"]["messages"])
 
 
 async def fill_orders(nc: Nats) -> None:
-    """Fill ORDERS to its limit at once, so that it discards old messages from the beginning."""
-    for number in range(ORDERS_KEPT_MSGS + 50):
+    """Fill ORDERS up to its limit, so that it discards old messages from the start."""
+    for number in range(MAX_ORDERS_MSGS + 50):
         country = COUNTRIES[number % len(COUNTRIES)]
         body = payload(order=number, stage="new", country=country, imported=True)
         await nc.publish(f"orders.imported.{country}", body)
@@ -486,15 +487,15 @@ async def fill_orders(nc: Nats) -> None:
 
 
 async def fill_returns(nc: Nats) -> None:
-    """Publish a number of returned parcels at once."""
-    for number in range(RETURNS_AT_FIRST_MSGS):
-        await say_return(nc, number)
+    """Publish the initial messages of RETURNS."""
+    for number in range(INITIAL_RETURNS_MSGS):
+        await publish_return(nc, number)
 
 
 async def fill_invoices(nc: Nats, missing_bytes: int) -> None:
-    """Fill INVOICES nearly to its limit."""
+    """Publish invoices with so many bytes of payload."""
     while missing_bytes > 0:
-        page = payload(invoice=0, scan=_CHANCE.randbytes(8_000).hex())
+        page = payload(invoice=0, scan=_RANDOM.randbytes(8_000).hex())
         missing_bytes -= len(page)
         await nc.publish("invoices.00", page)
         await asyncio.sleep(0)
@@ -506,51 +507,51 @@ _FULL_RATIO, _TIDY_RATIO = 0.97, 0.91
 
 
 async def fill_carts(nc: Nats) -> None:
-    """Put, change and delete carts, a few a second."""
+    """Put and delete carts, a few per second."""
     carts = await nc.jetstream().key_value("carts")
     while True:
-        key = f"customer.{_CHANCE.randint(1, _CUSTOMERS_COUNT)}"
-        if _CHANCE.random() < 0.1:
+        key = f"customer.{_RANDOM.randint(1, _CUSTOMERS_COUNT)}"
+        if _RANDOM.random() < 0.1:
             await carts.delete(key)
         else:
-            await carts.put(key, payload(articles_count=_CHANCE.randint(1, 9)))
-        await asyncio.sleep(_CHANCE.uniform(0.1, 0.7))
+            await carts.put(key, payload(articles_count=_RANDOM.randint(1, 9)))
+        await asyncio.sleep(_RANDOM.uniform(0.1, 0.7))
 
 
 async def print_receipts(nc: Nats) -> None:
-    """Store receipts under one of a dozen names, replacing the older ones."""
+    """Store receipts under one of twelve names in turn, replacing older ones."""
     receipts = await nc.jetstream().object_store("receipts")
     number = 0
     while True:
         name = f"till-{number % _RECEIPTS_KEPT_COUNT + 1:02d}.pdf"
-        await receipts.put(name, _CHANCE.randbytes(_CHANCE.randint(8_000, 60_000)))
+        await receipts.put(name, _RANDOM.randbytes(_RANDOM.randint(8_000, 60_000)))
         number += 1
         await asyncio.sleep(2.0 if number < _RECEIPTS_KEPT_COUNT else 15.0)
 
 
-async def _stored(client: Client, stream: str) -> tuple[int, int]:
-    """Return messages and bytes of a stream."""
+async def _read_stored(client: Client, stream: str) -> tuple[int, int]:
+    """Return the number of messages and bytes of a stream."""
     state = json.loads(await client.request(f"STREAM.INFO.{stream}"))["state"]
     return state["messages"], state["bytes"]
 
 
 async def tidy_invoices(client: Client) -> None:
-    """Keep INVOICES nearly full: fill it at first, and delete the oldest before it refuses."""
-    _, stored_bytes = await _stored(client, "INVOICES")
+    """Keep INVOICES nearly full: fill it once, then delete old messages before it is full."""
+    _, stored_bytes = await _read_stored(client, "INVOICES")
     await fill_invoices(client.nc, int(_TIDY_RATIO * INVOICES_MAX_BYTES) - stored_bytes)
     while True:
-        stored_msgs, stored_bytes = await _stored(client, "INVOICES")
+        stored_msgs, stored_bytes = await _read_stored(client, "INVOICES")
         if stored_bytes > _FULL_RATIO * INVOICES_MAX_BYTES:
             keep = int(stored_msgs * _TIDY_RATIO / _FULL_RATIO)
             await client.request("STREAM.PURGE.INVOICES", {"keep": keep})
         await asyncio.sleep(3.0)
 
 
-async def look_at_sensors(client: Client) -> None:
-    """Create an ephemeral consumer, read from it for a while, and let it expire."""
+async def read_sensors(client: Client) -> None:
+    """Create an ephemeral consumer, read from it for a while, and let it expire; repeat that."""
     while True:
-        name = f"dashboard-{_CHANCE.randrange(16**6):06x}"
+        name = f"dashboard-{_RANDOM.randrange(16**6):06x}"
         config = {**DASHBOARD, "name": name}
         await client.request(*consumer_request("TELEMETRY", name, config, "create"))
-        await look(client.nc, "TELEMETRY", name, looks_count=8)
+        await read_briefly(client.nc, "TELEMETRY", name, batches_count=8)
         await asyncio.sleep(8.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from natstui.model.findings.catalogue.kind import ANY_LIMIT_LABEL, ANY_LIMIT_OPTION, Kind
 from natstui.model.findings.catalogue.status import UNEXPLAINED, Status
 from natstui.model.findings.thresholds import (
-    FALLING_WINDOW_S,
-    LEADERS_WINDOW_S,
+    LAGGING_WINDOW_S,
+    LEADER_CHANGES_WINDOW_S,
     NO_SUBSCRIBER_S,
     PACE_KNOWN_S,
     UNKNOWN_PACE_S,
@@ -33,7 +33,7 @@ NO_QUORUM = Kind(
     "start the servers that are down",
     "Synadia Insights CONSUMER_003", 1.0, 0.0, ("replica contact",),
 )  # fmt: skip
-ALL_NAKED = Kind(
+ALL_NAKD = Kind(
     "NT-C04", "consumer", "critical", "all messages nak'd",
     "the client naks nearly every message that it receives",
     "the client's log: the reason for the naks",
@@ -69,14 +69,14 @@ NO_SUBSCRIBER = Kind(
     "start the client; `nats consumer info STREAM CONSUMER` shows the deliver subject",
     "Synadia Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
 )  # fmt: skip
-OTHER_GROUP = Kind(
+OTHER_QUEUE_GROUP = Kind(
     "NT-C16", "consumer", "critical", "subscribed in another queue group",
     "clients subscribe to the deliver subject, but in another queue group than the deliver group",
     "the queue group in the client, compared with the deliver group of the consumer",
     "let the client subscribe in the deliver group of the consumer",
     "Synadia Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
 )  # fmt: skip
-WITHOUT_GROUP = Kind(
+WITHOUT_QUEUE_GROUP = Kind(
     "NT-C17", "consumer", "critical", "subscribed without a queue group",
     "clients subscribe to the deliver subject, but without the deliver group of the consumer",
     "whether the client names a queue group when it subscribes; a mere observer needs none",
@@ -84,7 +84,7 @@ WITHOUT_GROUP = Kind(
     "an observer subscribes",
     "Synadia Insights CONSUMER_009", NO_SUBSCRIBER_S, 0.0, ("no subscriber",),
 )  # fmt: skip
-ACK_LIMIT = Kind(
+MAX_ACK_PENDING_REACHED = Kind(
     "NT-C09", "consumer", "critical", "max ack pending reached",
     "delivery has stopped: the number of messages waiting for an ack is at its limit",
     "why no acks come: the client is slow, hangs, or never acks",
@@ -98,7 +98,7 @@ PULLS_REFUSED = Kind(
     "change the pulls of the client, or raise max batch, max expires or max bytes (`e`)",
     "", 0.0, 0.0, ("no pulls after",),
 )  # fmt: skip
-STALLED = Kind(
+PULL_STALLED = Kind(
     "NT-C11", "consumer", "critical", "pull max bytes too small",
     "clients pull and messages are pending, but none is delivered",
     "whether the max bytes of the pulls is below the size of the next message (`m`)",
@@ -112,7 +112,7 @@ PUSH_STALLED = Kind(
     "restart the subscriber; elect a new leader (`.`, step down)",
     "", 0.0, 0.0, ("stalled",),
 )  # fmt: skip
-SKIPPED = Kind(
+LOST_BEFORE_DELIVERY = Kind(
     "NT-C12", "consumer", "critical", "messages lost before delivery",
     "the stream removed messages before this consumer received them: a limit is too small",
     "how far the consumer is behind, compared with the limits of the stream",
@@ -120,14 +120,14 @@ SKIPPED = Kind(
     "or start more clients of the consumer",
     "", 0.0, 0.0, ("lost",),
 )  # fmt: skip
-OWN_THRESHOLD = Kind(
+CONSUMER_PAST_THRESHOLD = Kind(
     "NT-C13", "consumer", "critical", "past its threshold",
     "a critical threshold in the consumer's metadata (io.nats.monitor) is reached",
     "the value and the threshold, which the owner of the consumer has set",
     "change the threshold (`e`, section Monitoring)",
     "Synadia Insights CONSUMER_006 to 011", 0.0, 0.0, (),
 )  # fmt: skip
-GAVE_UP = Kind(
+MAX_DELIVER_REACHED = Kind(
     "NT-C21", "consumer", "warning", "max deliver reached",
     "messages reached max deliver and are not delivered any more",
     "the messages (`m`, or `nats stream get STREAM SEQ`), and why the client does not ack them",
@@ -141,7 +141,7 @@ TERMINATED = Kind(
     "fix the client, or the publisher of these messages",
     "", 0.0, 2.0, ("recent", "terms, fewest"),
 )  # fmt: skip
-FALLING_BEHIND = Kind(
+LAGGING = Kind(
     "NT-C23", "consumer", "warning", "lagging",
     "messages arrive faster than the clients process them",
     "delivered/s and ack pending: are the clients slow, or too few?",
@@ -149,9 +149,9 @@ FALLING_BEHIND = Kind(
     "Synadia Insights CONSUMER_008", 0.0, 5.0,
     ("falling behind, window", "falling behind, rate", "falling behind, backlog",
      "falling behind, time"),
-    window_s=FALLING_WINDOW_S,
+    window_s=LAGGING_WINDOW_S,
 )  # fmt: skip
-NOT_ACKNOWLEDGED = Kind(
+NOT_ACKED_WITHIN_ACK_WAIT = Kind(
     "NT-C25", "consumer", "warning", "not acked within ack wait",
     "some messages were delivered and not acked within ack wait",
     "whether the client that received the messages still runs",
@@ -171,7 +171,7 @@ PAUSED = Kind(
     "who paused it, and until when",
     "`.` resume (`nats consumer resume STREAM CONSUMER`)",
 )  # fmt: skip
-ACK_WAIT_SHORT = Kind(
+ACKED_AFTER_ACK_WAIT = Kind(
     "NT-C29", "consumer", "warning", "acked after ack wait",
     "the client acks later than ack wait allows, so messages are delivered twice",
     "whether the client needs longer for a message than ack wait",
@@ -179,56 +179,56 @@ ACK_WAIT_SHORT = Kind(
     "", 0.0, 2.0, ("near", "ack samples", "acks of repeats", "late acks of redeliveries",
                    "repeats", "repeats, share", "repeats, fewest"),
 )  # fmt: skip
-MAX_WAITING = Kind(
+MAX_WAITING_REACHED = Kind(
     "NT-C30", "consumer", "warning", "max waiting reached",
     "the limit of open pull requests is reached: further pulls are refused",
     "how many clients pull, and how long their pulls stay open",
     "raise max waiting (`e`), or pull with larger batches",
     "Synadia Insights CONSUMER_007", 1.0, 5.0,
 )  # fmt: skip
-REPLICA_AWAY = Kind(
+REPLICA_OFFLINE = Kind(
     "NT-C31", "consumer", "warning", "replica offline",
     "the leader has no contact with one of the consumer's replicas",
     "whether that server runs (CLUSTER in the details)",
     "start the server again",
     "Synadia Insights CONSUMER_001", 1.0, 0.0, ("replica contact",),
 )  # fmt: skip
-NO_MATCH = Kind(
+FILTER_MATCHES_NOTHING = Kind(
     "NT-C32", "consumer", "warning", "filter matches nothing",
     "since the consumer was created, no stored message has matched its filter",
     "the spelling of the filter, compared with the subjects of the stream",
     "`e` and change the filter (`nats consumer edit --filter`)",
     "", 0.0, 0.0, ("unmatched", "unmatched, window"),
 )  # fmt: skip
-PAST_THE_END = Kind(
+START_BEYOND_END = Kind(
     "NT-C33", "consumer", "warning", "start is beyond the end of the stream",
     "the consumer starts at a sequence or a time that is not reached yet",
     "the start of the consumer, compared with the last sequence of the stream",
     "create the consumer again with another start position, or wait",
 )  # fmt: skip
-EXPIRING = Kind(
+EXPIRES_SOON = Kind(
     "NT-C35", "consumer", "warning", "expires soon",
     "the inactive threshold is nearly reached: the server will then delete the consumer",
     "whether a client should use the consumer",
     "start the client, or raise the inactive threshold (`e`)",
     "", 0.0, 0.0, ("near",),
 )  # fmt: skip
-LATE = Kind(
+NEXT_MESSAGE_OLD = Kind(
     "NT-C36", "consumer", "warning", "next message is old",
     "the next message to deliver has been waiting for a long time",
     "the other findings of the consumer, and delivered/s",
     "start more clients of the consumer",
     "Synadia Insights CONSUMER_008", 0.0, 0.0, ("lag",),
 )  # fmt: skip
-LEADER_FLAPS = Kind(
+LEADER_CHANGES_OFTEN = Kind(
     "NT-C37", "consumer", "warning", "leader changes often",
     "the leader of the consumer changes again and again",
     "load and network of the servers that store the replicas",
     "`nats server report jetstream`; elect a new leader (`.`, step down)",
     "Synadia Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
-    window_s=LEADERS_WINDOW_S,
+    window_s=LEADER_CHANGES_WINDOW_S,
 )  # fmt: skip
-GONE = Kind(
+CONSUMER_DELETED = Kind(
     "NT-C38", "consumer", "warning", "consumer deleted", "the consumer was deleted",
     "who deleted the consumer (events, `3`), or whether its inactive threshold was over",
     "`u` undoes a deletion made in natstui; otherwise create the consumer again",
@@ -262,7 +262,7 @@ FLOOR_BLOCKED = Kind(
     "let the client ack or terminate the message, or restart the client for a redelivery",
     "", 0.0, 0.0, ("ack floor blocked", "ack floor blocked, fewest"),
 )  # fmt: skip
-NO_PULLS_SEEN = Kind(
+NO_PULLS_PACE_UNKNOWN = Kind(
     "NT-C44", "consumer", "warning", "no open pulls",
     "messages are pending, but no client has an open pull request",
     "whether a client of the consumer runs; if so, its pulls are refused: compare their max bytes "
@@ -277,7 +277,7 @@ UNACKED_WITHOUT_PULL = Kind(
     "start the client: its next pull receives the messages again",
     "Synadia Insights CONSUMER_006", 0.0, 0.0, ("fetch loop",),
 )  # fmt: skip
-RECREATED = Kind(
+CONSUMER_RECREATED = Kind(
     "NT-C46", "consumer", "warning", "consumer recreated again and again",
     "a client recreates the consumer again and again: delivery begins from the start each time",
     "which client recreates the consumer: the events (`3`)",
@@ -285,7 +285,7 @@ RECREATED = Kind(
     "", 0.0, 5.0, ("recreated", "recreated, fewest"),
     window_s=5.0,
 )  # fmt: skip
-ROLLED_BACK = Kind(
+AHEAD_OF_STREAM = Kind(
     "NT-C47", "consumer", "warning", "ahead of its stream",
     "the consumer is past the end of its stream: the stream lost its newest messages, or the "
     "consumer was reset beyond them",
@@ -309,7 +309,7 @@ PROCESSED_TWICE = Kind(
     "set a deliver group and let the clients subscribe with it, or use a pull consumer",
     "", 0.0, 0.0, (),
 )  # fmt: skip
-DIED_UNACKED = Kind(
+CLIENT_CLOSED_WITH_UNACKED = Kind(
     "NT-C50", "consumer", "warning", "client closed with unacked messages",
     "the connection of a client ended while messages were ack pending: they wait for ack wait",
     "the log of that client: why it ended",
@@ -324,7 +324,7 @@ NOT_PULLED_YET = Kind(
     "start the client",
     "", 0.0, 0.0, ("new consumer",),
 )  # fmt: skip
-NAKS = Kind(
+SOME_NAKS = Kind(
     "NT-C55", "consumer", "info", "redelivery by nak",
     "the client naks some messages, which are delivered again",
     "the client's log: the reason for the naks",
@@ -338,7 +338,7 @@ WAITS_FOR_BACKOFF = Kind(
     "wait, or shorten the backoff (`e`)",
     "", 0.0, 0.0, (),
 )  # fmt: skip
-NEAR_ACK_LIMIT = Kind(
+NEAR_MAX_ACK_PENDING = Kind(
     "NT-C51", "consumer", "info", "near max ack pending",
     "the number of ack pending messages is close to its limit",
     "whether the client acks as fast as it receives",
@@ -351,7 +351,7 @@ ORIGINAL_PACE = Kind(
     "whether replay policy original is intended",
     "delete the consumer and create it with replay policy instant",
 )  # fmt: skip
-RATE_LIMITED = Kind(
+RATE_LIMIT_REACHED = Kind(
     "NT-C53", "consumer", "info", "rate limit reached",
     "the rate limit of the consumer (bits per second) slows delivery",
     "the rate limit, compared with the rate of the publishers",
@@ -359,11 +359,12 @@ RATE_LIMITED = Kind(
 )  # fmt: skip
 
 CONSUMER_KINDS = tuple(kind for kind in tuple(globals().values()) if isinstance(kind, Kind))
-"""The catalogue of consumers, the worst of a severity first."""
+"""The kinds of findings about consumers; of each severity, the worst first."""
 
-STANDSTILL = (
-    ACK_LIMIT, OTHER_GROUP, WITHOUT_GROUP, NO_SUBSCRIBER, NO_PULLS, NO_PULLS_SEEN, PULLS_REFUSED,
-    NO_ELIGIBLE_PULL, PINNED_IDLE, FLOW_STALL, STALLED, PUSH_STALLED,
+STUCK_KINDS = (
+    MAX_ACK_PENDING_REACHED, OTHER_QUEUE_GROUP, WITHOUT_QUEUE_GROUP, NO_SUBSCRIBER, NO_PULLS,
+    NO_PULLS_PACE_UNKNOWN, PULLS_REFUSED,
+    NO_ELIGIBLE_PULL, PINNED_IDLE, FLOW_STALL, PULL_STALLED, PUSH_STALLED,
 )  # fmt: skip
 """Kinds of a stuck consumer: delivery has stopped, though messages are pending."""
 Cause = Kind | Status
@@ -371,42 +372,42 @@ STUCK_CAUSES: tuple[Cause, ...] = (
     NO_LEADER,
     PAUSED,
     POISON,
-    ACK_LIMIT,
+    MAX_ACK_PENDING_REACHED,
     REDELIVERING,
     NO_SUBSCRIBER,
     NO_PULLS,
-    NOT_ACKNOWLEDGED,
+    NOT_ACKED_WITHIN_ACK_WAIT,
     UNEXPLAINED,
 )
 """Causes of a stuck period in a recording, in order of precedence."""
 
-HOLDS_BACK = (
+KINDS_OF_WAITING = (
     UNREACHABLE,
     NO_LEADER,
     NO_QUORUM,
     PAUSED,
-    ALL_NAKED,
+    ALL_NAKD,
     POISON,
     NEVER_ACKED,
-    ACK_LIMIT,
-    ACK_WAIT_SHORT,
+    MAX_ACK_PENDING_REACHED,
+    ACKED_AFTER_ACK_WAIT,
     REDELIVERING,
-    RATE_LIMITED,
+    RATE_LIMIT_REACHED,
     PINNED_IDLE,
     NO_ELIGIBLE_PULL,
     PULLS_REFUSED,
-    OTHER_GROUP,
-    WITHOUT_GROUP,
+    OTHER_QUEUE_GROUP,
+    WITHOUT_QUEUE_GROUP,
     NO_SUBSCRIBER,
     NO_PULLS,
-    NO_PULLS_SEEN,
+    NO_PULLS_PACE_UNKNOWN,
     UNACKED_WITHOUT_PULL,
     FLOW_STALL,
-    STALLED,
+    PULL_STALLED,
     PUSH_STALLED,
-    NOT_ACKNOWLEDGED,
+    NOT_ACKED_WITHIN_ACK_WAIT,
     ORIGINAL_PACE,
 )
 """Kinds that explain why messages waited, in order of precedence."""
-COMES_AGAIN = (ALL_NAKED, POISON, NEVER_ACKED, ACK_WAIT_SHORT, REDELIVERING)
+KINDS_OF_REDELIVERY = (ALL_NAKD, POISON, NEVER_ACKED, ACKED_AFTER_ACK_WAIT, REDELIVERING)
 """Kinds that explain redeliveries, in order of precedence."""

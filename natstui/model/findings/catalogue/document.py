@@ -1,4 +1,4 @@
-"""The catalogue as text, generated from its tables."""
+"""The catalogue of findings as a Markdown document."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ KINDS: dict[str, Kind] = {
         *SERVER_KINDS,
     )
 }
-"""Code → kind of finding."""
+"""Code → kind of finding, for all kinds."""
 
 RETIRED: dict[str, str] = {
     "NT-C24": "NT-C26",
@@ -29,7 +29,7 @@ RETIRED: dict[str, str] = {
     "NT-C34": "NT-C41",
     "NT-K29": "NT-S36",
 }
-"""Retired code → its successor, which rules, silences and old recordings with it mean."""
+"""Retired code → its successor; rules, silences and old recordings may contain retired codes."""
 
 
 def successor_of(code: str) -> str:

@@ -1,4 +1,4 @@
-"""The type of a row of the catalogue: a kind of finding. Imports nothing else of natstui."""
+"""The type of an entry of the catalogue: a kind of finding. Imports nothing else of natstui."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _RANKS: dict[Severity, int] = {"critical": 3000, "warning": 2000, "info": 1000}
 
 
 LIST_ACTIONS_KEY = "`.`"
-"""Default key of the list of actions in advice texts, which is replaced by the user's key."""
+"""Placeholder in advice: the default key of the list of actions, replaced by the user's key."""
 
 
 class StreamLimit(NamedTuple):
     """The names of a limit of a stream in advice."""
 
     option: str
-    """Its option of `nats stream edit`, with a value."""
+    """The option of `nats stream edit`, with a value."""
     label: str
-    """Its label for people, the same in all findings."""
+    """The label for people, the same in all findings."""
     path: str
-    """The path of its field in the form of a stream."""
+    """The path of the field in the form of a stream."""
 
 
 STREAM_LIMITS: dict[str, StreamLimit] = {
@@ -34,7 +34,7 @@ STREAM_LIMITS: dict[str, StreamLimit] = {
     "max_age_s": StreamLimit("--max-age DURATION", "max age", "max_age"),
     "max_consumers": StreamLimit("--max-consumers NUMBER", "max consumers", "max_consumers"),
 }
-"""Name of the number that shows which limit is reached → the limit."""
+"""Name of the number of a finding that shows the reached limit → the names of the limit."""
 ANY_LIMIT_OPTION = "--max-bytes SIZE` (or --max-msgs, --max-age)"
 """Placeholder in advice for the option of the reached limit."""
 ANY_LIMIT_LABEL = "the limit"
@@ -44,7 +44,7 @@ ANY_LIMIT_PATH = "max_bytes"
 
 
 def with_limit(advice: str, limit: StreamLimit) -> str:
-    """Return advice with its placeholders replaced by the reached limit."""
+    """Return advice with its placeholders replaced by the option and label of a limit."""
     named = advice.replace(ANY_LIMIT_OPTION, f"{limit.option}`")
     return named.replace(ANY_LIMIT_LABEL, limit.label)
 
@@ -58,35 +58,35 @@ class Kind:
     entity: EntityKind
     severity: Severity
     word: str
-    """Its label in the STATUS column."""
+    """The label in the STATUS column."""
     sentence: str
     """The meaning of the label."""
     check: str
-    """What to check first."""
+    """The first check to do."""
     act: str
     """What to do, with the key or the command that does it."""
     peer: str = ""
     """The equivalent check of another tool."""
     enter_s: float = 0.0
-    """How long the condition holds before it is reported."""
+    """Time that the condition must hold before it is reported."""
     leave_s: float = 0.0
-    """How long the condition is absent before the finding ends."""
+    """Time that the condition must be absent before the finding ends."""
     thresholds: tuple[str, ...] = ()
-    """Names of its thresholds."""
+    """Names of the thresholds that decide the condition."""
     window_s: float = 0.0
-    """Time of watching before it can be reported, if longer than `enter_s`."""
+    """Time of watching that the condition needs, if longer than `enter_s`."""
 
     @property
     def needs_s(self) -> float:
-        """Return the minimum time of watching before it can be reported."""
+        """Return the minimum time of watching before a report, in seconds."""
         return max(self.enter_s, self.window_s)
 
     @property
     def level(self) -> Level:
-        """Return its level, for the look on screens."""
+        """Return the level that decides the style on screens."""
         return LEVELS[self.severity]
 
     @property
     def severity_level(self) -> int:
-        """Return its severity for sorting; the worst has the highest."""
+        """Return the number for sorting by severity; the worst kind has the highest."""
         return _RANKS[self.severity] - int(self.code[-2:])

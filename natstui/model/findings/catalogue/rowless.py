@@ -8,21 +8,21 @@ _UPGRADE = (
     "run the server version that created it, or a newer one; or start that version once more "
     "and remove the setting that the reason names"
 )
-S_REFUSED = Kind(
+STREAM_UNSUPPORTED = Kind(
     "NT-S09", "stream", "critical", "stream unsupported",
     "the server refuses to run it because of an unknown setting or API level",
     "the reason shown here, and whether the server was downgraded (`nats server list`)",
     _UPGRADE,
     "error 10194 of STREAM.INFO",
 )  # fmt: skip
-C_REFUSED = Kind(
+CONSUMER_UNSUPPORTED = Kind(
     "NT-C14", "consumer", "critical", "consumer unsupported",
     "the server refuses to run it because of an unknown setting or API level",
     "the reason shown here, and whether the server was downgraded (`nats server list`)",
     _UPGRADE,
     "error 10195 of CONSUMER.INFO",
 )  # fmt: skip
-S_UNLISTED = Kind(
+CONSUMERS_UNLISTED = Kind(
     "NT-S10", "stream", "critical", "consumers away",
     "some consumers of the stream cannot be listed: their servers do not reply",
     "which servers are offline (`natstui servers`)",
@@ -30,5 +30,5 @@ S_UNLISTED = Kind(
     "", 10.0, 0.0,
 )  # fmt: skip
 
-ROWLESS_KINDS = (S_REFUSED, C_REFUSED, S_UNLISTED)
-"""The catalogue of names without rows."""
+ROWLESS_KINDS = (STREAM_UNSUPPORTED, CONSUMER_UNSUPPORTED, CONSUMERS_UNLISTED)
+"""The kinds of findings about names without a row."""

@@ -4,50 +4,50 @@ from __future__ import annotations
 
 from natstui.model.findings.catalogue.kind import Kind
 
-K_AGE_BELOW_WAIT = Kind(
+MAX_AGE_BELOW_ACK_WAIT = Kind(
     "NT-K01", "consumer", "warning", "age below ack wait",
     "messages expire before ack wait is over: they are never redelivered",
     "max age of the stream, compared with ack wait and backoff of the consumer",
     "raise max age (`e`), or lower ack wait",
 )  # fmt: skip
-K_ONE_PENDING = Kind(
+MAX_ACK_PENDING_IS_ONE = Kind(
     "NT-K02", "consumer", "info", "one at a time",
     "max ack pending is 1: one message at a time, however many clients there are",
     "whether strict order is intended",
     "raise max ack pending (`e`)",
 )  # fmt: skip
-K_UNLIMITED_DELIVERIES = Kind(
+UNLIMITED_DELIVERIES = Kind(
     "NT-K03", "consumer", "info", "unlimited deliveries",
     "a message that is never acked is delivered again and again",
     "what the client does with a message that it cannot process",
     "set max deliver (`e`); the events then name the dropped messages",
 )  # fmt: skip
-K_UNUSED = Kind(
+CONSUMER_UNUSED = Kind(
     "NT-K04", "consumer", "info", "unused",
     "nothing was delivered for weeks, and no client pulls",
     "whether the consumer is needed: on work queue and interest streams it keeps messages",
     "delete it (`ctrl+d`)",
     "Synadia Insights OPT_IDLE_003, OPT_IDLE_004", 0.0, 0.0, ("unused",),
 )  # fmt: skip
-K_EXPIRES_BEFORE_ACK = Kind(
+INACTIVE_THRESHOLD_BELOW_ACK_WAIT = Kind(
     "NT-K05", "consumer", "info", "threshold below ack wait",
     "the inactive threshold is below ack wait: the consumer is deleted before any redelivery",
     "both durations",
     "raise the inactive threshold (`e`)",
 )  # fmt: skip
-K_FEWER_REPLICAS = Kind(
+FEWER_REPLICAS_THAN_STREAM = Kind(
     "NT-K06", "consumer", "info", "fewer replicas",
     "the consumer has fewer replicas than its stream: losing one server may lose its position",
     "whether that is intended",
     "raise the replicas (`e`)",
 )  # fmt: skip
-K_BACKOFF_CUT = Kind(
+LAST_BACKOFF_REPEATS = Kind(
     "NT-K07", "consumer", "info", "backoff repeats",
     "max deliver is not set, so the last step of the backoff repeats for ever",
     "the backoff and max deliver",
     "set max deliver (`e`)",
 )  # fmt: skip
-K_NO_LIMIT = Kind(
+STREAM_WITHOUT_LIMIT = Kind(
     "NT-K21", "stream", "info", "no limit",
     "messages, bytes and age are unlimited: the stream grows until the account or disk is "
     "full",
@@ -55,44 +55,44 @@ K_NO_LIMIT = Kind(
     "set max bytes or max age (`e`)",
     "Synadia Insights OPT_SYS_001",
 )  # fmt: skip
-K_MEMORY = Kind(
+STREAM_IN_MEMORY = Kind(
     "NT-K22", "stream", "info", "in memory",
         "a restart of the servers loses the messages of the stream",
     "whether these messages may be lost",
     "create the stream again with file storage (`A` clones the settings)",
 )  # fmt: skip
-K_ONE_REPLICA = Kind(
+ONE_REPLICA = Kind(
     "NT-K23", "stream", "info", "one replica",
     "the stream has one replica: it is down when its server is down",
     "whether the stream may be unavailable",
     "set 3 replicas (`e`)",
 )  # fmt: skip
-K_INACTIVE = Kind(
+STREAM_INACTIVE = Kind(
     "NT-K24", "stream", "info", "inactive", "nothing was stored in the stream for weeks",
     "whether the stream is needed; each replica costs resources on its server",
     "delete the stream (`ctrl+d`), or lower the replicas (`e`)",
     "Synadia Insights OPT_IDLE_002 and over-replicated idle stream", 0.0, 0.0, ("inactive",),
 )  # fmt: skip
-K_NO_DIRECT = Kind(
+NO_DIRECT_GET = Kind(
     "NT-K25", "stream", "info", "no direct get",
     "only the leader serves reads of messages, and natstui measures lag more slowly",
     "allow direct",
     "allow direct (`e`)",
 )  # fmt: skip
-K_NO_ACK = Kind(
+PUBLISHES_UNCONFIRMED = Kind(
     "NT-K26", "stream", "info", "publishes unconfirmed",
     "publishers get no ack when a message is stored",
     "whether no ack is intended, as for streams that capture core subjects",
     "allow acks (`e`)",
 )  # fmt: skip
-K_SHORT_DUPLICATES = Kind(
+SHORT_DUPLICATE_WINDOW = Kind(
     "NT-K27", "stream", "info", "short duplicate window",
     "a message that is published again after a lost reply may be stored twice",
     "how long publishers wait for a reply, multiplied by their attempts",
     "raise the duplicate window (`e`)",
     "", 0.0, 0.0, ("duplicate window",),
 )  # fmt: skip
-K_LED_TOGETHER = Kind(
+LEADERS_ON_ONE_SERVER = Kind(
     "NT-K28", "stream", "info", "leaders on one server",
     "the server that leads the stream leads most of its consumers, too",
     "load of that server, compared with the others (CLUSTER in the details)",
@@ -102,4 +102,4 @@ K_LED_TOGETHER = Kind(
 )  # fmt: skip
 
 SETTING_KINDS = tuple(kind for kind in tuple(globals().values()) if isinstance(kind, Kind))
-"""The catalogue of settings."""
+"""The kinds of findings about settings."""

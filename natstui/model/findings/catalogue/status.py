@@ -1,7 +1,4 @@
-"""Statuses of consumers and streams without a finding, and of unexplained states.
-
-The other modules of this folder have the findings.
-"""
+"""Statuses of consumers and streams without a finding, as `working` and `unknown`."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ class Status:
     """The status of a consumer or a stream without an open finding."""
 
     severity_level: int
-    """Its severity for sorting; the worst has the highest."""
+    """Number for sorting by severity; the worst status has the highest."""
     level: Level
     word: str
     sentence: str

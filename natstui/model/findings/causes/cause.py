@@ -21,13 +21,16 @@ class Cause(NamedTuple, Generic[FactsT]):
     """A cause: its condition, and the facts of the condition."""
 
     kind: Kind
-    find: Callable[[FactsT, bool], Symptom | None]
-    """Returns the evidence, or None if it does not hold; second argument: whether it is open."""
+    find_symptom: Callable[[FactsT, bool], Symptom | None]
+    """Return the evidence, None if the condition does not hold.
+
+    The second argument is whether a finding of this kind is open.
+    """
     facts: tuple[str, ...] = ()
-    """Names of the deciding facts, which are reported and recorded with the finding."""
+    """Names of the deciding facts, which are shown and recorded with the finding."""
     topics: tuple[Topic, ...] = ()
-    needs: int = 0
-    """Flags of which an entity must have at least one; 0: none is needed."""
+    required_flags: int = 0
+    """The cause is checked only for entities with at least one of these flags; 0: for all."""
 
 
 class Rank(NamedTuple):
@@ -43,18 +46,21 @@ Order = Mapping[Kind, Rank]
 
 def order_of(causes: Sequence[Cause[FactsT]]) -> Order:
     """Return the order of precedence of causes, which is their order in the list."""
-    return {cause.kind: Rank(place, frozenset(cause.topics)) for place, cause in enumerate(causes)}
+    return {cause.kind: Rank(index, frozenset(cause.topics)) for index, cause in enumerate(causes)}
 
 
 def diagnose(
-    causes: Sequence[Cause[FactsT]], facts: FactsT, has: int, open_kinds: frozenset[Kind]
+    causes: Sequence[Cause[FactsT]], facts: FactsT, flags: int, open_kinds: frozenset[Kind]
 ) -> list[tuple[Kind, Symptom]]:
-    """Return all causes that hold, each with its facts, in order of precedence."""
+    """Return the kind and evidence of each cause that holds, in order of precedence.
+
+    `flags` are those of the entity, `open_kinds` the kinds of its open findings.
+    """
     symptoms = []
-    for kind, find, names, _, needs in causes:
-        if needs and not needs & has:
+    for kind, find_symptom, names, _, required_flags in causes:
+        if required_flags and not required_flags & flags:
             continue
-        symptom = find(facts, kind in open_kinds)
+        symptom = find_symptom(facts, kind in open_kinds)
         if symptom is not None:
             numbers = {**fact_values(facts, names), **symptom.numbers}
             symptoms.append((kind, replace(symptom, numbers=numbers) if numbers else symptom))

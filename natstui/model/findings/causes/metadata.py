@@ -8,10 +8,10 @@ from natstui.model.findings.facts.consumer import ConsumerFacts as Consumer
 from natstui.model.findings.facts.stream import StreamFacts as Stream
 from natstui.model.findings.finding import Symptom
 from natstui.model.findings.monitor_metadata import (
-    Check,
     ConsumerFacts,
     Severity,
     StreamFacts,
+    ThresholdResult,
     consumer_checks,
     is_monitored,
     stream_checks,
@@ -19,33 +19,33 @@ from natstui.model.findings.monitor_metadata import (
 
 
 def metadata_of(settings: Mapping[str, object]) -> Mapping[str, str]:
-    """Return the metadata in a configuration."""
+    """Return the metadata in a configuration; empty without any."""
     metadata = settings.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
 
 
-def consumer_threshold(f: Consumer, is_open: bool) -> Symptom | None:
-    """A threshold in the metadata of a consumer is reached."""
+def find_consumer_threshold(f: Consumer, is_open: bool) -> Symptom | None:
+    """A critical threshold in the metadata of a consumer is reached."""
     return _symptom(checks_of_consumer(f), "critical")
 
 
-def stream_threshold(f: Stream, is_open: bool) -> Symptom | None:
+def find_stream_threshold(f: Stream, is_open: bool) -> Symptom | None:
     """A critical threshold in the metadata of a stream is reached."""
     return _symptom(checks_of_stream(f), "critical")
 
 
-def stream_warning(f: Stream, is_open: bool) -> Symptom | None:
+def find_stream_warning(f: Stream, is_open: bool) -> Symptom | None:
     """A warning threshold in the metadata of a stream is reached."""
     return _symptom(checks_of_stream(f), "warning")
 
 
-def _symptom(checks: list[Check], severity: Severity) -> Symptom | None:
+def _symptom(checks: list[ThresholdResult], severity: Severity) -> Symptom | None:
     texts = [f"{check.name}: {check.text}" for check in checks if check.severity == severity]
     return Symptom("; ".join(texts)) if texts else None
 
 
-def checks_of_stream(f: Stream) -> list[Check]:
-    """Return the current checks of all thresholds of a stream."""
+def checks_of_stream(f: Stream) -> list[ThresholdResult]:
+    """Return the results of all thresholds in a stream's metadata; empty without any."""
     metadata, config = metadata_of(f.settings), f.config
     if config is None or not is_monitored(metadata):
         return []
@@ -62,8 +62,8 @@ def checks_of_stream(f: Stream) -> list[Check]:
     return stream_checks(metadata, facts)
 
 
-def checks_of_consumer(f: Consumer) -> list[Check]:
-    """Return the current checks of all thresholds of a consumer."""
+def checks_of_consumer(f: Consumer) -> list[ThresholdResult]:
+    """Return the results of all thresholds in a consumer's metadata; empty without any."""
     metadata, config = metadata_of(f.settings), f.config
     if config is None or not is_monitored(metadata):
         return []

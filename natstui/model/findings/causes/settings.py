@@ -1,6 +1,6 @@
-"""The causes in settings: those that stop delivery, and risky ones.
+"""The causes in settings: settings that stop delivery, and risky settings.
 
-Risky ones change only with the configuration. They are computed on request, and not stored.
+Risky settings change only with the configuration. They are computed on request, and not stored.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from natstui.model.findings.catalogue import settings as kinds
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.facts.consumer import ConsumerFacts
 from natstui.model.findings.facts.stream import StreamFacts
-from natstui.model.findings.finding import Finding, Symptom, of_key, worst_first
+from natstui.model.findings.finding import Finding, Symptom, entity_of_key, worst_first
 from natstui.model.findings.thresholds import (
     INACTIVE_S,
-    LED_TOGETHER_FEWEST,
     LED_TOGETHER_SHARE,
+    MIN_LED_TOGETHER,
+    MIN_UNMATCHED,
     NEAR_SHARE,
     NO_PULLS_AFTER_S,
     SHORT_DUPLICATES_S,
-    UNMATCHED_FEWEST,
     UNMATCHED_WINDOW_S,
     UNUSED_S,
 )
@@ -31,8 +31,10 @@ from natstui.model.live.state import State
 from natstui.units import bytes_text, counted, duration_text
 
 
-def unmatched(config: ConsumerConfiguration, stream: StreamConfiguration | None) -> bool:
-    """Return whether no subject of a stream can match any filter of a consumer."""
+def has_unmatchable_filter(
+    config: ConsumerConfiguration, stream: StreamConfiguration | None
+) -> bool:
+    """Return whether no filter of a consumer can match any subject of its stream."""
     if stream is None or not config.filter_subjects or not stream.subjects:
         return False
     if stream.mirror or stream.sources or "subject_transform" in stream.config_json:
@@ -41,11 +43,11 @@ def unmatched(config: ConsumerConfiguration, stream: StreamConfiguration | None)
 
 
 MANY_PULLS = 100
-"""Open pull requests from which a consumer is checked, unless its limit is lower."""
+"""Number of open pull requests above which a consumer is checked."""
 
 
 def needs_attention(config: ConsumerConfiguration, stream: StreamConfiguration | None) -> bool:
-    """Return whether a consumer may have a finding although nothing of it is pending."""
+    """Return whether a consumer's configuration allows findings with nothing pending."""
     few_pulls = 0 < (config.max_waiting_pulls_count or 0) <= MANY_PULLS
     return (
         bool(config.inactive_threshold_ns)
@@ -54,20 +56,20 @@ def needs_attention(config: ConsumerConfiguration, stream: StreamConfiguration |
         or config.deliver_policy in ("by_start_sequence", "by_start_time")
         or bool(config.priority_policy)
         or PREFIX in config.config_json
-        or unmatched(config, stream)
+        or has_unmatchable_filter(config, stream)
     )
 
 
-def no_match(f: ConsumerFacts, is_open: bool) -> Symptom | None:
-    """Its filter matches no subject of its stream, or nothing that was ever stored there."""
+def find_unmatched_filter(f: ConsumerFacts, is_open: bool) -> Symptom | None:
+    """The consumer's filter matches no subject, or no stored message, of its stream."""
     stream = f.state.stream_configurations.get(f.name[0])
     if f.config is None or stream is None or not f.config.filter_subjects:
         return None
     filters = ", ".join(f.config.filter_subjects[:3])
-    if unmatched(f.config, stream):
+    if has_unmatchable_filter(f.config, stream):
         text = f"{filters} matches nothing; the stream has"
         return Symptom(f"{text} {', '.join(stream.subjects[:5])}")
-    stored = stored_without_match(f)
+    stored = count_unmatched_messages(f)
     if stored is None:
         return None
     return Symptom(
@@ -75,7 +77,7 @@ def no_match(f: ConsumerFacts, is_open: bool) -> Symptom | None:
     )
 
 
-def stored_without_match(f: ConsumerFacts) -> int | None:
+def count_unmatched_messages(f: ConsumerFacts) -> int | None:
     """Return the number of messages since a consumer's creation that match none of its filters.
 
     None if a message matched, if that is unknown, or for too few messages. A matching message is
@@ -85,10 +87,13 @@ def stored_without_match(f: ConsumerFacts) -> int | None:
     columns, row = f.columns, f.row
     if stream is None or config is None or stream.config is None or f.pending or f.unacked:
         return None
-    # Its delivered stream sequence passes what its filters leave out.
+    # The delivered stream sequence also passes messages that do not match.
     if columns.delivered_consumer_seq[row]:
         return None
-    counts = [f.state.subject_counts.get((f.name[0], each)) for each in config.filter_subjects]
+    counts = [
+        f.state.subject_counts.get((f.name[0], filter_subject))
+        for filter_subject in config.filter_subjects
+    ]
     if any(count is not None and count.stored_msgs for count in counts):
         return None
     if stream.config.retention != "limits" or f.age_s < NO_PULLS_AFTER_S:
@@ -97,19 +102,19 @@ def stored_without_match(f: ConsumerFacts) -> int | None:
     if last_at_us is None or last_at_us <= columns.created_at_us[row]:
         return None
     if config.deliver_policy == "all":
-        came = stream.columns.stored_msgs[stream.row]
+        new_msgs = stream.columns.stored_msgs[stream.row]
     else:
-        came = stream.past.grown("last_seq", UNMATCHED_WINDOW_S) or 0
-    return came if came >= UNMATCHED_FEWEST else None
+        new_msgs = stream.history.growth("last_seq", UNMATCHED_WINDOW_S) or 0
+    return new_msgs if new_msgs >= MIN_UNMATCHED else None
 
 
-def past_the_end(f: ConsumerFacts, is_open: bool) -> Symptom | None:
-    """It waits for a sequence or a moment that is still to come."""
+def find_start_beyond_end(f: ConsumerFacts, is_open: bool) -> Symptom | None:
+    """The consumer starts at a sequence or time that is not reached yet."""
     config = f.config
     if config is None or config.deliver_policy not in ("by_start_sequence", "by_start_time"):
         return None
     if config.deliver_policy == "by_start_time":
-        return _starts_at(f, f.settings.get("opt_start_time"))
+        return _find_future_start(f, f.settings.get("opt_start_time"))
     start, stream = f.settings.get("opt_start_seq"), f.stream
     if not isinstance(start, int) or stream is None:
         return None
@@ -120,7 +125,7 @@ def past_the_end(f: ConsumerFacts, is_open: bool) -> Symptom | None:
     return Symptom(text, None, (start,))
 
 
-def _starts_at(f: ConsumerFacts, start: object) -> Symptom | None:
+def _find_future_start(f: ConsumerFacts, start: object) -> Symptom | None:
     try:
         at_us = datetime.fromisoformat(str(start)).timestamp() * 1e6
     except ValueError:
@@ -130,38 +135,38 @@ def _starts_at(f: ConsumerFacts, start: object) -> Symptom | None:
     return Symptom(f"the consumer starts in {duration_text((at_us - f.at_us) / 1e6)}, at {start}")
 
 
-def expiring(f: ConsumerFacts, is_open: bool) -> Symptom | None:
-    """Nobody uses it, and most of its inactive threshold has passed."""
+def find_expiry(f: ConsumerFacts, is_open: bool) -> Symptom | None:
+    """No client uses the durable consumer, and most of its inactive threshold has passed."""
     config = f.config
-    # One that is not durable is meant to go when nobody uses it.
-    if config is None or not config.inactive_threshold_ns or f.served or not config.durable:
+    # An ephemeral consumer is meant to be deleted when no client uses it.
+    if config is None or not config.inactive_threshold_ns or f.has_client or not config.durable:
         return None
     threshold_s = config.inactive_threshold_ns / 1e9
     quiet_s = (f.at_us - f.idle_since_us) / 1e6
     if quiet_s < NEAR_SHARE * threshold_s or not f.has_known_activity:
         return None
     text = f"unused for {duration_text(quiet_s)} of {duration_text(threshold_s)}"
-    # A pull between two polls starts it anew, and only the next polls tell.
+    # A pull between two polls restarts the threshold, which only the next polls show.
     hold_s = 0.0 if is_open else min(2.0, threshold_s * (1 - NEAR_SHARE) / 2)
     return Symptom(f"{text}, after which the server deletes the consumer", None, (), {}, hold_s)
 
 
-def original_pace(f: ConsumerFacts, is_open: bool) -> Symptom | None:
-    """It is held back to the pace at which messages were published."""
-    if f.settings.get("replay_policy") != "original" or not f.served:
+def find_original_pace(f: ConsumerFacts, is_open: bool) -> Symptom | None:
+    """The consumer delivers at the pace at which messages were published."""
+    if f.settings.get("replay_policy") != "original" or not f.has_client:
         return None
     return Symptom(f"{f.pending} pending, delivered at the pace of their publishers")
 
 
-def rate_limited(f: ConsumerFacts, is_open: bool) -> Symptom | None:
-    """A rate limit holds it back."""
+def find_rate_limit(f: ConsumerFacts, is_open: bool) -> Symptom | None:
+    """A rate limit slows the delivery."""
     limit = f.settings.get("rate_limit_bps")
-    if not isinstance(limit, int) or not limit or not f.served:
+    if not isinstance(limit, int) or not limit or not f.has_client:
         return None
     return Symptom(f"{f.pending} pending, at most {bytes_text(limit / 8)}/s are delivered")
 
 
-def consumer_settings(state: State, row: int) -> list[Finding]:
+def find_risky_consumer_settings(state: State, row: int) -> list[Finding]:
     """Return the findings about risky settings of a consumer, the worst first."""
     f = ConsumerFacts(state, row)
     if f.config is None:
@@ -169,28 +174,28 @@ def consumer_settings(state: State, row: int) -> list[Finding]:
     stream = state.stream_configurations.get(f.name[0])
     if f.is_sourcing:
         return []
-    found = [*_risky_consumer(f, f.config, f.settings, stream)]
-    return _findings(found, f.key, f.columns.created_at_us[row])
+    risks = [*_risks_of_consumer(f, f.config, f.settings, stream)]
+    return _make_findings(risks, f.key, f.columns.created_at_us[row])
 
 
-def stream_settings(state: State, row: int) -> list[Finding]:
+def find_risky_stream_settings(state: State, row: int) -> list[Finding]:
     """Return the findings about risky settings of a stream, the worst first."""
     f = StreamFacts(state, row)
     if f.config is None:
         return []
-    found = [*_risky_stream(f, f.config, f.settings)]
-    return _findings(found, f.key, f.columns.created_at_us[row])
+    risks = [*_risks_of_stream(f, f.config, f.settings)]
+    return _make_findings(risks, f.key, f.columns.created_at_us[row])
 
 
-def _findings(
-    found: list[tuple[Kind, str]], key: tuple[str | int, ...], created_at_us: int
+def _make_findings(
+    risks: list[tuple[Kind, str]], key: tuple[str | int, ...], created_at_us: int
 ) -> list[Finding]:
-    entity = of_key(key)
-    findings = [Finding(kind, entity, created_at_us, text) for kind, text in found]
+    entity = entity_of_key(key)
+    findings = [Finding(kind, entity, created_at_us, text) for kind, text in risks]
     return sorted(findings, key=worst_first)
 
 
-def _risky_consumer(
+def _risks_of_consumer(
     f: ConsumerFacts,
     config: ConsumerConfiguration,
     settings: Mapping[str, object],
@@ -199,18 +204,21 @@ def _risky_consumer(
     acks, wait_ns = config.ack_policy != "none", config.ack_wait_ns or 0
     if acks and stream and stream.max_age_ns and stream.max_age_ns < wait_ns:
         ages = duration_text(stream.max_age_ns / 1e9), duration_text(wait_ns / 1e9)
-        yield kinds.K_AGE_BELOW_WAIT, f"max age {ages[0]} is shorter than ack wait {ages[1]}"
+        yield kinds.MAX_AGE_BELOW_ACK_WAIT, f"max age {ages[0]} is shorter than ack wait {ages[1]}"
     if acks and config.max_ack_pending_msgs == 1:
-        yield kinds.K_ONE_PENDING, "max ack pending is 1"
+        yield kinds.MAX_ACK_PENDING_IS_ONE, "max ack pending is 1"
     backoff = settings.get("backoff")
     if acks and config.max_deliver_count is None:
-        yield kinds.K_UNLIMITED_DELIVERIES, "max deliver is not set"
+        yield kinds.UNLIMITED_DELIVERIES, "max deliver is not set"
         if isinstance(backoff, list) and backoff:
-            yield kinds.K_BACKOFF_CUT, f"{len(backoff)} steps of backoff, and no max deliver"
+            yield (
+                kinds.LAST_BACKOFF_REPEATS,
+                f"{len(backoff)} steps of backoff, and no max deliver",
+            )
     threshold_ns = config.inactive_threshold_ns
     if acks and threshold_ns and threshold_ns < wait_ns:
         yield (
-            kinds.K_EXPIRES_BEFORE_ACK,
+            kinds.INACTIVE_THRESHOLD_BELOW_ACK_WAIT,
             (
                 f"inactive threshold {duration_text(threshold_ns / 1e9)}, "
                 f"ack wait {duration_text(wait_ns / 1e9)}"
@@ -218,47 +226,50 @@ def _risky_consumer(
         )
     if stream and config.durable and config.replicas_count < stream.replicas_count:
         counts = config.replicas_count, stream.replicas_count
-        yield kinds.K_FEWER_REPLICAS, f"{counts[0]} of the stream's {counts[1]} replicas"
+        yield kinds.FEWER_REPLICAS_THAN_STREAM, f"{counts[0]} of the stream's {counts[1]} replicas"
     unused_s = (f.at_us - f.idle_since_us) / 1e6
-    is_unused = not f.served and unused_s > UNUSED_S and f.has_known_activity
+    is_unused = not f.has_client and unused_s > UNUSED_S and f.has_known_activity
     if config.durable and is_unused:
-        yield kinds.K_UNUSED, f"nothing delivered for {duration_text(unused_s)}"
+        yield kinds.CONSUMER_UNUSED, f"nothing delivered for {duration_text(unused_s)}"
 
 
-def _risky_consumers(f: StreamFacts) -> Iterator[tuple[Kind, str]]:
+def _risks_of_consumers(f: StreamFacts) -> Iterator[tuple[Kind, str]]:
     """Yield the findings about risky settings of all consumers of a stream together."""
     table = f.state.consumers
     rows = table.roster.rows_of_stream.get(f.name, ())
     leader, count = f.columns.leader[f.row], len(rows)
-    if f.columns.peers[f.row] and leader and count >= LED_TOGETHER_FEWEST:
+    if f.columns.peers[f.row] and leader and count >= MIN_LED_TOGETHER:
         led = sum(table.columns.leader[row] == leader for row in rows)
         if led > LED_TOGETHER_SHARE * count:
-            yield kinds.K_LED_TOGETHER, f"{leader} leads {led} of {count} consumers"
+            yield kinds.LEADERS_ON_ONE_SERVER, f"{leader} leads {led} of {count} consumers"
 
 
-def _risky_stream(
+def _risks_of_stream(
     f: StreamFacts, config: StreamConfiguration, settings: Mapping[str, object]
 ) -> Iterator[tuple[Kind, str]]:
     limits = (config.max_msgs, config.max_bytes, config.max_age_ns, config.max_msgs_per_subject)
     if config.retention == "limits" and not any(limits) and not config.sealed:
-        yield kinds.K_NO_LIMIT, "messages, bytes and age are unlimited"
+        yield kinds.STREAM_WITHOUT_LIMIT, "messages, bytes and age are unlimited"
     if config.storage == "memory":
-        yield kinds.K_MEMORY, "memory storage"
+        yield kinds.STREAM_IN_MEMORY, "memory storage"
     link = f.state.link
     if config.replicas_count == 1 and link is not None and link.cluster:
-        yield kinds.K_ONE_REPLICA, f"1 replica in the cluster {link.cluster}"
+        yield kinds.ONE_REPLICA, f"1 replica in the cluster {link.cluster}"
     last_at_us = f.columns.last_at_us[f.row]
     if last_at_us is not None and not config.sealed:
         quiet_s = (f.at_us - last_at_us) / 1e6
         if quiet_s > INACTIVE_S:
-            yield kinds.K_INACTIVE, f"nothing stored for {duration_text(quiet_s)}"
+            yield kinds.STREAM_INACTIVE, f"nothing stored for {duration_text(quiet_s)}"
     window_ns = config.duplicate_window_ns
-    # It cannot be longer than the age of messages.
+    # The window cannot be longer than max age.
     short = 0 < (window_ns or 0) < min(SHORT_DUPLICATES_S * 1e9, config.max_age_ns or 1e18)
     if window_ns and short and not config.mirror:
-        yield kinds.K_SHORT_DUPLICATES, f"the duplicate window is {duration_text(window_ns / 1e9)}"
-    yield from _risky_consumers(f)
+        yield (
+            kinds.SHORT_DUPLICATE_WINDOW,
+            f"the duplicate window is {duration_text(window_ns / 1e9)}",
+        )
+    yield from _risks_of_consumers(f)
     if not config.allow_direct and not config.mirror:
-        yield kinds.K_NO_DIRECT, "allow direct is off"
+        yield kinds.NO_DIRECT_GET, "allow direct is off"
     if settings.get("no_ack"):
-        yield kinds.K_NO_ACK, "no ack is on"
+        yield kinds.PUBLISHES_UNCONFIRMED, "no ack is on"

@@ -1,1 +1,1 @@
-"""Step one of a diagnosis: named evidence of one stream or consumer, each with its window."""
+"""Step one of a diagnosis: facts, the named evidence about one stream or consumer."""

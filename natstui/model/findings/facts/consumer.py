@@ -1,4 +1,4 @@
-"""The facts about one consumer, at the moment when its leader wrote its row."""
+"""The facts about one consumer, at the time when its row was sampled."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from itertools import pairwise
 
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.findings.facts.fact import consumer_fact
-from natstui.model.findings.facts.memory import Lost, Memory
+from natstui.model.findings.facts.memory import Loss, Memory
 from natstui.model.findings.facts.row import (
-    Past,
+    RowHistory,
     dropped_after_max_deliver,
     settings_of,
     unused_s,
@@ -19,32 +19,32 @@ from natstui.model.findings.facts.row import (
 from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.findings.thresholds import (
     FETCH_LOOP_S,
-    ONE_MESSAGE_POLLS,
+    MIN_ONE_MESSAGE_POLLS,
     RECENT_S,
     REPEATS_WINDOW_S,
     UNKNOWN_PACE_S,
 )
-from natstui.model.live.age import next_waits_s
+from natstui.model.live.age import next_message_age_s
 from natstui.model.live.message_counts import NOTHING_COUNTED, MessageCounts
 from natstui.model.live.snapshot import ConsumerColumns
 from natstui.model.live.state import State
-from natstui.model.records.evidence import Trouble
+from natstui.model.records.evidence import AdvisoryCounts
 
 _US = 1_000_000
 _FLOOR_WINDOW_S = 120.0
-_LATER_US = 500_000
-"""Of two replies that are so far apart, the later one is of a later moment."""
-_CLOCKS_US = 30_000_000
-"""Clocks that differ by more than this are not those of machines that are in time."""
+_MIN_DISTANCE_US = 500_000
+"""Minimum distance of two replies whose order is certain."""
+_MAX_CLOCK_DIFFERENCE_US = 30_000_000
+"""Maximum difference of synchronized clocks."""
 
 
 class ConsumerFacts:
-    """One consumer: its row, its settings, and the facts about it."""
+    """One consumer: its row, its settings and its facts."""
 
     def __init__(self, state: State, row: int, memory: Memory | None = None) -> None:
         self.state = state
         self.row = row
-        self._memory = state.findings.seat.memory if memory is None else memory
+        self._memory = state.findings.evaluation.memory if memory is None else memory
         self.columns: ConsumerColumns = state.consumers.columns
         self.key = state.consumers.roster.keys[row]
         self.name = (self.columns.stream[row], self.columns.name[row])
@@ -55,70 +55,70 @@ class ConsumerFacts:
         self.at_us = state.now_at_us - (state.now_mono_us - self.mono_us)
         self.config: ConsumerConfiguration | None = state.consumer_configurations.get(self.name)
 
-    # What it is, and what was read of it.
+    # Properties that causes use and that are no facts.
 
     @cached_property
-    def trouble(self) -> Trouble | None:
-        """The advisories about it since it was created."""
-        trouble = self.state.evidence.of.get(self.name)
-        if trouble is None or trouble.last_at_us < self.columns.created_at_us[self.row]:
+    def advisories(self) -> AdvisoryCounts | None:
+        """The counts of advisories about the consumer since its creation; None without any."""
+        advisories = self.state.evidence.entries.get(self.name)
+        if advisories is None or advisories.last_at_us < self.columns.created_at_us[self.row]:
             return None
-        return trouble
+        return advisories
 
     @property
     def naks(self) -> MessageCounts:
-        """The naks of its clients."""
-        return NOTHING_COUNTED if self.trouble is None else self.trouble.naks
+        """The naks of the consumer's clients, by message."""
+        return NOTHING_COUNTED if self.advisories is None else self.advisories.naks
 
     @cached_property
-    def past(self) -> Past:
-        """Its recent values."""
-        return Past(self.state.consumer_history, self.key, self.row)
+    def history(self) -> RowHistory:
+        """The recent values of the consumer's row."""
+        return RowHistory(self.state.consumer_history, self.key, self.row)
 
     @property
     def settings(self) -> Mapping[str, object]:
-        """Its complete configuration."""
+        """The complete configuration of the consumer; empty if unknown."""
         return settings_of(self.config.config_json) if self.config else {}
 
     @cached_property
     def stream(self) -> StreamFacts | None:
-        """Its stream, as known."""
+        """The facts about the consumer's stream; None if the stream has no row."""
         rows = self.state.streams.roster.rows_of_stream.get(self.name[0])
         return StreamFacts(self.state, rows[-1], self._memory) if rows else None
 
     @property
     def is_sourcing(self) -> bool:
-        """The server created it to feed a stream that sources this one."""
+        """Whether the server created the consumer to copy messages to another stream."""
         return bool(self.settings.get("sourcing") or self.settings.get("direct"))
 
     @property
     def fed_stream(self) -> str | None:
-        """The stream that it feeds, where the server says so."""
+        """The name of the stream to which the server copies messages; None if unknown."""
         metadata = self.settings.get("metadata")
         name = metadata.get("_nats.src.stream") if isinstance(metadata, dict) else None
         return str(name) if name else None
 
     @property
-    def is_held(self) -> bool:
-        """Whether something worse explains why nothing is delivered."""
+    def is_delivery_stopped(self) -> bool:
+        """Whether nothing can be delivered: the consumer is paused or has no leader."""
         return self.columns.leader[self.row] is None or self.columns.paused[self.row]
 
     @property
     def is_at_limit(self) -> bool:
-        """Whether nothing more may be delivered before an ack."""
-        return bool(self.limit) and self.unacked >= (self.limit or 0)
+        """Whether ack pending is at max ack pending, so that delivery waits for acks."""
+        return bool(self.max_ack_pending) and self.unacked >= (self.max_ack_pending or 0)
 
     @property
-    def limit(self) -> int | None:
-        """Max ack pending, where it applies."""
+    def max_ack_pending(self) -> int | None:
+        """Max ack pending; None without a limit or with ack policy none."""
         config = self.config
         if config is None or config.ack_policy == "none":
             return None
         return config.max_ack_pending_msgs
 
     @property
-    def served(self) -> bool | None:
-        """Whether a pull request is open, or a subscriber is bound; None if that is not known."""
+    def has_client(self) -> bool | None:
+        """Whether a pull request is open or a subscriber is bound; None if unknown."""
         if self.config is None:
             return None
         if self.config.pull:
@@ -126,10 +126,10 @@ class ConsumerFacts:
         return self.columns.push_bound[self.row]
 
     @property
-    def is_left(self) -> bool:
-        """Whether no client uses it, and the server removes it for that."""
+    def is_unused(self) -> bool:
+        """Whether the consumer is ephemeral and has no client: the server will delete it."""
         config = self.config
-        if config is None or config.durable or self.served:
+        if config is None or config.durable or self.has_client:
             return False
         pace = self._memory.pulls.get(self.key)
         return not config.pull or (
@@ -138,96 +138,106 @@ class ConsumerFacts:
 
     @property
     def is_filtered(self) -> bool:
-        """Whether it gets only some subjects, so that sequences of the stream count nothing."""
+        """Whether the consumer has filters, so that stream sequences do not count messages."""
         return self.config is None or bool(self.config.filter_subjects)
 
     @property
-    def floor(self) -> int:
-        """The stream sequence of its ack floor."""
+    def ack_floor(self) -> int:
+        """The stream sequence of the ack floor."""
         return self.columns.ack_floor_stream_seq[self.row]
 
     @property
-    def unsettled(self) -> tuple[int, ...]:
-        """The first message that is not acked: it blocks the ack floor."""
+    def first_unacked_seqs(self) -> tuple[int, ...]:
+        """The sequence of the first unacked message, which blocks the ack floor; empty if none."""
         delivered = self.columns.delivered_stream_seq[self.row]
-        return (self.floor + 1,) if delivered > self.floor else ()
+        return (self.ack_floor + 1,) if delivered > self.ack_floor else ()
 
     @property
     def has_known_activity(self) -> bool:
-        """Whether it is known when it was active last: a server forgets it at a restart."""
+        """Whether the last activity is known: a server forgets the times at a restart."""
         has_times = self.delivered_at_us is not None or self.acked_at_us is not None
         return has_times or not self.columns.delivered_consumer_seq[self.row]
 
     @property
     def idle_since_us(self) -> int:
-        """When something was delivered or acked last, or when it was created."""
+        """The time of the last delivery or ack, else of the creation, UTC."""
         times = (self.delivered_at_us, self.acked_at_us)
         return max((self.columns.created_at_us[self.row], *(at for at in times if at is not None)))
 
     @cached_property
     def waiting_since_us(self) -> int:
-        """Since when messages wait and none is delivered, UTC; never before it was created."""
+        """The time since which messages are pending and none is delivered, UTC."""
         since_us = self.columns.created_at_us[self.row]
         if self.delivered_at_us is not None:
             since_us = max(since_us, self.delivered_at_us)
-        since_us = self._appeared_us("pending_msgs", since_us)
+        since_us = self._find_start_us("pending_msgs", since_us)
         since_us = max(since_us, self._oldest_pending_us or 0)
         return min(since_us, self.at_us)
 
     @property
     def unacked_since_us(self) -> int:
-        """Since when messages are ack pending and none is acked, UTC, as far as polls go back."""
-        since_us = self.acked_at_us or self.columns.created_at_us[self.row]
-        return min(self._appeared_us("ack_pending_msgs", since_us), self.at_us)
+        """The time since which messages are ack pending and none is acked, UTC.
 
-    def _appeared_us(self, name: str, since_us: int) -> int:
-        """Return since when a gauge is above zero, UTC; `since_us` where no poll shows a 0."""
+        Not before the oldest poll.
+        """
+        since_us = self.acked_at_us or self.columns.created_at_us[self.row]
+        return min(self._find_start_us("ack_pending_msgs", since_us), self.at_us)
+
+    def _find_start_us(self, name: str, since_us: int) -> int:
+        """Return the time when a gauge rose above zero, UTC; `since_us` if no poll shows 0."""
         known_mono_us = self.mono_us - (self.at_us - since_us)
-        appeared_mono_us = self.past.above_zero_since(name, known_mono_us)
+        appeared_mono_us = self.history.above_zero_since(name, known_mono_us)
         if appeared_mono_us is None:
             return since_us
         return max(since_us, self.at_us - (self.mono_us - appeared_mono_us))
 
     @cached_property
     def delivered_at_us(self) -> int | None:
-        """When something was delivered last, UTC, as the clock is now."""
-        return self._on_clock("delivered_consumer_seq", self.columns.delivered_at_us[self.row])
+        """The time of the last delivery, UTC by the current clock; None if unknown."""
+        return self._correct_time("delivered_consumer_seq", self.columns.delivered_at_us[self.row])
 
     @cached_property
     def acked_at_us(self) -> int | None:
-        """When something was acked last, UTC, as the clock is now."""
-        return self._on_clock("ack_floor_consumer_seq", self.columns.acked_at_us[self.row])
+        """The time of the last ack, UTC by the current clock; None if unknown."""
+        return self._correct_time("ack_floor_consumer_seq", self.columns.acked_at_us[self.row])
 
-    def _on_clock(self, counter: str, at_us: int | None) -> int | None:
-        """Return a time of the server, UTC; where the clock was set since, when polls saw it."""
-        if at_us is None or not self._was_clock_set:
+    def _correct_time(self, counter: str, at_us: int | None) -> int | None:
+        """Return the time `at_us` of the server, UTC.
+
+        After a change of the clock, return instead the time when polls saw `counter` change.
+        """
+        if at_us is None or not self._was_clock_changed:
             return at_us
         for (after_us, value), (before_us, value_before) in pairwise(
-            self.past.values(counter, math.inf)
+            self.history.values(counter, math.inf)
         ):
             if value != value_before:
                 first_us = self.at_us - (self.mono_us - before_us)
                 last_us = self.at_us - (self.mono_us - after_us)
-                in_time = first_us - _CLOCKS_US <= at_us <= last_us + _CLOCKS_US
-                return at_us if in_time else first_us
+                is_in_time = (
+                    first_us - _MAX_CLOCK_DIFFERENCE_US
+                    <= at_us
+                    <= last_us + _MAX_CLOCK_DIFFERENCE_US
+                )
+                return at_us if is_in_time else first_us
         return at_us
 
     @property
-    def _was_clock_set(self) -> bool:
-        """The clock ran apart from the engine's since the oldest poll that is kept."""
+    def _was_clock_changed(self) -> bool:
+        """Whether the clock of UTC was changed since the oldest poll in the history."""
         tiers = self.state.consumer_history.tiers
         oldest = next((tier.samples[0] for tier in reversed(tiers) if tier.samples), None)
         if oldest is None:
             return False
-        apart_us = (self.at_us - self.mono_us) - (oldest.at_us - oldest.mono_us)
-        return abs(apart_us) > _CLOCKS_US
+        difference_us = (self.at_us - self.mono_us) - (oldest.at_us - oldest.mono_us)
+        return abs(difference_us) > _MAX_CLOCK_DIFFERENCE_US
 
     @property
     def _oldest_pending_us(self) -> int | None:
-        """When the oldest pending message was stored, UTC, where that is known."""
+        """The time when the oldest pending message was stored, UTC; None if unknown."""
         if not self.pending:
             return None
-        waits_s = next_waits_s(self.state, self.row)
+        waits_s = next_message_age_s(self.state, self.row)
         if waits_s is not None:
             return self.at_us - round(waits_s * _US)
         if self.pending == 1 and not self.is_filtered and self.stream:
@@ -235,32 +245,38 @@ class ConsumerFacts:
         return None
 
     @property
-    def lost(self) -> Lost | None:
-        """The messages that its stream removed before it received them."""
-        return self._memory.lost.get(self.key)
+    def loss(self) -> Loss | None:
+        """The messages that the stream removed before the consumer received them."""
+        return self._memory.losses.get(self.key)
 
     @cached_property
     def _floor_polls(self) -> list[tuple[int, int, int, int]]:
-        """Polls since its ack floor moved, newest first: when, deliveries, sequence, repeated."""
+        """The polls since the ack floor moved, newest first.
+
+        Each is time (µs), deliveries, delivered stream sequence and redelivered messages.
+        """
         names = (
             "ack_floor_stream_seq", "delivered_consumer_seq", "delivered_stream_seq",
             "redelivered_msgs",
         )  # fmt: skip
-        columns = [self.past.values(name, _FLOOR_WINDOW_S) for name in names]
+        columns = [self.history.values(name, _FLOOR_WINDOW_S) for name in names]
         polls = []
         for (us, floor), (_, deliveries), (_, seq), (_, repeated) in zip(*columns, strict=True):
-            if floor != self.floor:
+            if floor != self.ack_floor:
                 break
             polls.append((us, deliveries, seq, repeated))
         return polls
 
     @cached_property
     def _blocked_polls(self) -> list[tuple[int, int]]:
-        """Newest polls in which messages behind the same ack floor were acked: when, sequence."""
-        unacked = self.past.values("ack_pending_msgs", _FLOOR_WINDOW_S)
+        """The newest polls in which messages beyond the same ack floor were acked.
+
+        Each is time (µs) and delivered stream sequence.
+        """
+        unacked = self.history.values("ack_pending_msgs", _FLOOR_WINDOW_S)
         polls = []
         for (us, _, seq, _), (_, count) in zip(self._floor_polls, unacked, strict=False):
-            if seq - self.floor <= count:
+            if seq - self.ack_floor <= count:
                 break
             polls.append((us, seq))
         return polls
@@ -269,7 +285,7 @@ class ConsumerFacts:
 
     @consumer_fact("msgs")
     def pending_msgs(self) -> int:
-        """Messages that match and were never delivered (num_pending)."""
+        """Matching messages that were never delivered (num_pending)."""
         return self.pending
 
     @consumer_fact("msgs")
@@ -291,7 +307,7 @@ class ConsumerFacts:
 
     @consumer_fact("msgs", needs="its stream")
     def kept_alone_msgs(self) -> int | None:
-        """Messages of an interest stream that it alone keeps there."""
+        """Messages of an interest stream that only this consumer keeps."""
         stream = self.stream
         if stream is None or stream.config is None or stream.config.retention != "interest":
             return None
@@ -307,34 +323,34 @@ class ConsumerFacts:
 
     @consumer_fact("s")
     def age_s(self) -> float:
-        """Since it was created."""
+        """Time since the creation of the consumer."""
         return max(0.0, (self.at_us - self.columns.created_at_us[self.row]) / _US)
 
     @consumer_fact("s")
     def waiting_s(self) -> float:
-        """How long messages have waited while none was delivered."""
+        """Time in which messages were pending and none was delivered."""
         return (self.at_us - self.waiting_since_us) / _US
 
     @consumer_fact("s")
     def quiet_s(self) -> float | None:
-        """Since the last delivery."""
+        """Time since the last delivery."""
         at_us = self.delivered_at_us
         return None if at_us is None else max(0.0, (self.at_us - at_us) / _US)
 
     @consumer_fact("s")
     def acked_ago_s(self) -> float | None:
-        """Since the last ack."""
+        """Time since the last ack."""
         at_us = self.acked_at_us
         return None if at_us is None else max(0.0, (self.at_us - at_us) / _US)
 
     @consumer_fact("s")
     def held_s(self) -> float:
-        """Since the last delivery or ack."""
+        """Time since the last delivery or ack."""
         return max(0.0, (self.at_us - self.idle_since_us) / _US)
 
     @consumer_fact("s")
     def longest_ack_wait_s(self) -> float | None:
-        """How long a client may keep a message: the longest of ack wait and the backoff."""
+        """Longest time until a redelivery: the maximum of ack wait and the backoff."""
         config = self.config
         if config is None or config.ack_policy == "none":
             return None
@@ -346,8 +362,8 @@ class ConsumerFacts:
 
     @consumer_fact("s", needs="two polls")
     def pull_gap_s(self) -> float | None:
-        """Since a client was seen pulling, receiving or acking; 0 while a pull request is open."""
-        if self.served:
+        """Time since a client pulled, received or acked; 0 while a pull request is open."""
+        if self.has_client:
             return 0.0
         pace = self._memory.pulls.get(self.key)
         gap_s = None if pace is None else max(0.0, (self.at_us - pace.seen_at_us) / _US)
@@ -360,62 +376,62 @@ class ConsumerFacts:
 
     @consumer_fact("s", needs="two polls")
     def unanswered_pulls_s(self) -> float | None:
-        """How long clients have pulled since messages are pending, without a delivery."""
+        """Time in which clients pulled while messages were pending, without a delivery."""
         pace = self._memory.pulls.get(self.key)
-        seen_us = self.at_us if self.served else (pace.seen_at_us if pace else None)
+        seen_us = self.at_us if self.has_client else (pace.seen_at_us if pace else None)
         return None if seen_us is None else max(0.0, (seen_us - self.waiting_since_us) / _US)
 
     @consumer_fact("s", needs="two polls")
     def longest_pull_gap_s(self) -> float | None:
-        """The longest pause of its clients that ended; unknown until two pauses ended."""
+        """Longest ended gap between pulls or deliveries; unknown until two gaps ended."""
         pace = self._memory.pulls.get(self.key)
         return None if pace is None else pace.longest_gap_s
 
     @consumer_fact("s", needs="two polls")
     def allowed_gap_s(self) -> float:
-        """How long its clients may pause: three of their longest pauses, or 20 s."""
+        """Allowed gap between pulls or deliveries: three longest gaps, or 20 s if unknown."""
         pace = self._memory.pulls.get(self.key)
         return UNKNOWN_PACE_S if pace is None else pace.allowed_gap_s
 
     @consumer_fact("s", window_s=_FLOOR_WINDOW_S, needs="three polls")
     def floor_blocked_s(self) -> float:
-        """How long messages behind its ack floor have been acked while the floor stays.
+        """Time in which messages beyond the ack floor were acked while the floor stayed.
 
-        Where it was so in the first poll, the time that so many take at the pace of now.
+        If it began before the first poll, the time is estimated from the current pace.
         """
         polls = self._blocked_polls
-        if len(polls) < ONE_MESSAGE_POLLS:
+        if len(polls) < MIN_ONE_MESSAGE_POLLS:
             return 0.0
         seen_s = (polls[0][0] - polls[-1][0]) / _US
-        if len(polls) < len(self.past.values("ack_pending_msgs", _FLOOR_WINDOW_S)):
+        if len(polls) < len(self.history.values("ack_pending_msgs", _FLOOR_WINDOW_S)):
             return seen_s
         delivered = polls[0][1] - polls[-1][1]
-        behind = polls[0][1] - self.floor
+        behind = polls[0][1] - self.ack_floor
         return max(seen_s, seen_s * behind / delivered) if delivered > 0 else seen_s
 
     @consumer_fact("msgs")
     def acked_behind_floor_msgs(self) -> int | None:
-        """Messages behind its ack floor that were acked; unknown with filters."""
+        """Acked messages beyond the ack floor; unknown with filters."""
         if self.is_filtered:
             return None
-        behind = self.columns.delivered_stream_seq[self.row] - self.floor
+        behind = self.columns.delivered_stream_seq[self.row] - self.ack_floor
         return max(0, behind - self.unacked)
 
     @consumer_fact("deliveries", window_s=REPEATS_WINDOW_S, needs="two polls")
     def deliveries(self) -> int | None:
-        """Deliveries, repeats included."""
-        return self.past.grown("delivered_consumer_seq", REPEATS_WINDOW_S)
+        """Deliveries, including redeliveries."""
+        return self.history.growth("delivered_consumer_seq", REPEATS_WINDOW_S)
 
     @consumer_fact("deliveries", window_s=REPEATS_WINDOW_S, needs="two polls")
     def repeats(self) -> int | None:
-        """Deliveries of messages that were delivered before; with filters at least so many."""
+        """Redeliveries; with filters, a minimum."""
         steps = self._repeat_steps
         return sum(steps) if steps else None
 
     @cached_property
     def _repeat_steps(self) -> list[int]:
-        deliveries = self.past.values("delivered_consumer_seq", REPEATS_WINDOW_S)
-        sequences = self.past.values("delivered_stream_seq", REPEATS_WINDOW_S)
+        deliveries = self.history.values("delivered_consumer_seq", REPEATS_WINDOW_S)
+        sequences = self.history.values("delivered_stream_seq", REPEATS_WINDOW_S)
         rows = list(zip(deliveries, sequences, strict=True))
         return [
             max(0, (delivered - delivered_before) - (seq - seq_before))
@@ -426,12 +442,12 @@ class ConsumerFacts:
 
     @consumer_fact("polls", window_s=REPEATS_WINDOW_S, needs="two polls")
     def repeat_polls(self) -> int:
-        """Polls that saw repeats."""
+        """Number of polls with new redeliveries."""
         return sum(step > 0 for step in self._repeat_steps)
 
     @consumer_fact("share", window_s=REPEATS_WINDOW_S, needs="two polls")
     def repeat_share(self) -> float | None:
-        """The share of repeats among deliveries."""
+        """Share of redeliveries among the deliveries."""
         deliveries, repeats = self.deliveries, self.repeats
         if not deliveries or repeats is None:
             return None
@@ -439,24 +455,24 @@ class ConsumerFacts:
 
     @consumer_fact("msgs", window_s=REPEATS_WINDOW_S, needs="two polls")
     def floor_moved_msgs(self) -> int | None:
-        """How far its ack floor moved, counted in deliveries."""
-        return self.past.grown("ack_floor_consumer_seq", REPEATS_WINDOW_S)
+        """Growth of the ack floor, counted in deliveries."""
+        return self.history.growth("ack_floor_consumer_seq", REPEATS_WINDOW_S)
 
     @consumer_fact("s", window_s=_FLOOR_WINDOW_S)
     def watched_s(self) -> float:
-        """How long it has been polled."""
-        polls = self.past.values("ack_floor_stream_seq", _FLOOR_WINDOW_S)
+        """Time between the oldest and newest poll of the consumer."""
+        polls = self.history.values("ack_floor_stream_seq", _FLOOR_WINDOW_S)
         return (polls[0][0] - polls[-1][0]) / _US
 
     @consumer_fact("s", window_s=_FLOOR_WINDOW_S, needs="three polls")
     def one_message_s(self) -> float:
-        """The time of the polls in which one message alone was redelivered."""
+        """Time span of the polls in which only one message was redelivered."""
         polls = self._floor_polls[: self.one_message_polls]
         return (polls[0][0] - polls[-1][0]) / _US if polls else 0.0
 
     @consumer_fact("polls", window_s=_FLOOR_WINDOW_S, needs="three polls")
     def one_message_polls(self) -> int:
-        """Newest polls in which its ack floor stayed and one message was redelivered, no other."""
+        """Newest polls with an unchanged ack floor and exactly one redelivered message."""
         count = 0
         for _, _, _, repeated in self._floor_polls:
             if repeated != 1:
@@ -466,7 +482,7 @@ class ConsumerFacts:
 
     @consumer_fact("deliveries", window_s=_FLOOR_WINDOW_S, needs="two polls")
     def one_message_repeats(self) -> int:
-        """Repeats since its ack floor moved; without filters also those before the first poll."""
+        """Redeliveries since the ack floor moved; without filters also before the first poll."""
         polls = self._floor_polls[: max(1, self.one_message_polls)]
         seen_repeats = sum(
             max(0, (delivered - delivered_before) - (seq - seq_before))
@@ -481,7 +497,7 @@ class ConsumerFacts:
 
     @consumer_fact("deliveries", window_s=_FLOOR_WINDOW_S, needs="two polls")
     def watched_repeats(self) -> int:
-        """Repeats that polls saw since its ack floor moved."""
+        """Redeliveries between the polls since the ack floor moved."""
         polls = self._floor_polls
         return sum(
             max(0, (delivered - delivered_before) - (seq - seq_before))
@@ -490,52 +506,57 @@ class ConsumerFacts:
 
     @consumer_fact("count", window_s=RECENT_S, needs="advisories")
     def recent_naks_count(self) -> int:
-        """Naks of its clients."""
+        """Naks of the clients."""
         return self.naks.recent_count(self.at_us, RECENT_S)
 
     @consumer_fact("count", window_s=REPEATS_WINDOW_S, needs="advisories")
     def naks_count(self) -> int:
-        """Naks of its clients in the window of repeats."""
+        """Naks of the clients, in the window of redeliveries."""
         return self.naks.recent_count(self.at_us, REPEATS_WINDOW_S)
 
     @consumer_fact("share", window_s=RECENT_S, needs="advisories")
     def nak_share(self) -> float:
-        """The share of deliveries that its clients nak'd."""
-        polls = self.past.values("delivered_consumer_seq", RECENT_S)
-        (until_us, now), (from_us, before) = polls[0], polls[-1]
-        # Polls may be further apart: naks and deliveries are those of the same time.
+        """Share of the deliveries that the clients nak'd."""
+        polls = self.history.values("delivered_consumer_seq", RECENT_S)
+        (until_us, newest_seq), (from_us, oldest_seq) = polls[0], polls[-1]
+        # Polls may be further apart: naks and deliveries must be of the same time.
         count = self.naks.recent_count(self.at_us, max(RECENT_S, (until_us - from_us) / _US))
-        settled, delivered = self.past.grown("ack_floor_consumer_seq", RECENT_S), now - before
-        return min(1.0, count / max(1, delivered, count if settled == 0 else 0))
+        acked_msgs, delivered_msgs = (
+            self.history.growth("ack_floor_consumer_seq", RECENT_S),
+            newest_seq - oldest_seq,
+        )
+        return min(1.0, count / max(1, delivered_msgs, count if acked_msgs == 0 else 0))
 
     @consumer_fact("msgs")
     def dropped_msgs(self) -> int:
-        """Messages dropped after max deliver, at least: redelivered, and no ack can come."""
-        announced = 0 if self.trouble is None else self.trouble.give_ups.total_count
+        """Minimum number of stored messages that were dropped after max deliver."""
+        announced = 0 if self.advisories is None else self.advisories.give_ups.total_count
         return dropped_after_max_deliver(self.config, self.redelivered, self.unacked, announced)
 
     @consumer_fact("msgs", window_s=300.0, needs="two polls")
     def lost_msgs(self) -> int | None:
-        """Messages that its stream removed before it received them, all together."""
-        return None if self.lost is None else self.lost.lost_msgs
+        """Messages that the stream removed before the consumer received them."""
+        return None if self.loss is None else self.loss.lost_msgs
 
     @consumer_fact("msgs/min", window_s=300.0, needs="two polls")
     def lost_per_min(self) -> float | None:
-        """Messages that its stream removed before it received them, a minute."""
-        return None if self.lost is None else self.lost.per_min
+        """Messages per minute that the stream removed before the consumer received them."""
+        return None if self.loss is None else self.loss.per_min
 
     @consumer_fact("msgs", needs="two polls")
     def ahead_of_stream_msgs(self) -> int | None:
-        """How far its position is beyond the last message that its stream had later."""
+        """Distance of the consumer's position beyond the end of its stream."""
         stream, row = self.stream, self.row
         if stream is None or self._starts_as_configured:
             return None
         last_seq = stream.columns.last_seq[stream.row]
-        # Nearly all are not, and to read the polls before costs time.
+        # Nearly all consumers are not ahead, and reading older polls costs time.
         if self.columns.delivered_stream_seq[row] <= last_seq:
             return 0
-        polls = self.past.values("delivered_stream_seq", 2 * _LATER_US / _US, fewest_count=3)
-        earlier_us = stream.mono_us - _LATER_US
+        polls = self.history.values(
+            "delivered_stream_seq", 2 * _MIN_DISTANCE_US / _US, min_count=3
+        )
+        earlier_us = stream.mono_us - _MIN_DISTANCE_US
         delivered = next((seq for us, seq in polls if us <= earlier_us), None)
         if delivered is None:
             return None
@@ -543,7 +564,7 @@ class ConsumerFacts:
 
     @property
     def _starts_as_configured(self) -> bool:
-        """Whether it has received nothing, and may be where its configuration lets it begin."""
+        """Whether the consumer received nothing, and may still be at its configured start."""
         if self.columns.delivered_consumer_seq[self.row]:
             return False
         if self.config is None:

@@ -1,4 +1,4 @@
-"""The table of facts: the name of each, its unit, its window and what it needs."""
+"""The table of facts: name, unit, window, requirements and meaning of each."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Needs = Literal[
     "its stream",
     "subject counts",
 ]
-"""What must be known before a fact has a value."""
+"""The data that a fact needs to have a value."""
 Owner = TypeVar("Owner")
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One kind of evidence."""
+    """A kind of evidence about a stream or consumer: its name, unit and window."""
 
     name: str
     """Ends with its unit."""
     unit: FactUnit
     window_s: float | None
-    """How far back it reads; None for the present, or for as long as natstui watched."""
+    """The time before now that the fact reads; None for the newest poll, or all polls."""
     needs: Needs
     meaning: str
 
@@ -70,7 +70,7 @@ def _listed(
 
 
 def fact_values(facts: object, names: tuple[str, ...]) -> dict[str, float]:
-    """Return the facts of some names that are known, as numbers."""
+    """Return the known facts among `names`: name → value."""
     values = ((name, getattr(facts, name)) for name in names)
     return {name: value for name, value in values if value is not None}
 

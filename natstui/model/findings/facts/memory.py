@@ -1,6 +1,6 @@
-"""Data about rows beyond their history: pauses of clients, losses, publishers, orphans.
+"""Data about rows beyond their history: gaps between pulls, losses, publishers, orphans.
 
-`remember` updates it once per poll.
+`update_memory` of `remember` updates the data once per poll.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from natstui.model.findings.thresholds import (
     NO_PULLS_AFTER_S,
+    PACE_FACTOR,
     PACE_KNOWN_S,
-    PACE_TIMES,
     UNKNOWN_PACE_S,
 )
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
@@ -23,36 +23,42 @@ Name = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PullPace:
-    """The activity of a consumer's clients: pulls or deliveries, and their pauses."""
+    """The activity of a consumer's clients: pull requests or deliveries, and the gaps between."""
 
     first_at_us: int
     """Time of the first seen pull request or delivery, UTC."""
     seen_at_us: int
-    """Time of the last seen one, UTC."""
-    pauses_count: int = 0
-    """Number of ended pauses."""
+    """Time of the last seen pull request or delivery, UTC."""
+    gaps_count: int = 0
+    """Number of ended gaps."""
     longest_gap_us: int = 0
-    """The longest ended pause, which decreases slowly."""
+    """The longest ended gap; each shorter gap lowers it a little."""
 
     @property
     def longest_gap_s(self) -> float | None:
-        """Return the longest ended pause; None with fewer than two."""
+        """Return the longest ended gap in client activity, in s.
+
+        None until two gaps have ended, unless 10 s have passed without any gap.
+        """
         watched_s = (self.seen_at_us - self.first_at_us) / 1e6
-        if self.pauses_count < 2 and not (watched_s >= PACE_KNOWN_S and self.pauses_count == 0):
+        if self.gaps_count < 2 and not (watched_s >= PACE_KNOWN_S and self.gaps_count == 0):
             return None
         return self.longest_gap_us / 1e6
 
     @property
     def allowed_gap_s(self) -> float:
-        """Return the allowed pause of the clients: three of their longest pauses, or 20 s."""
+        """Return the allowed gap in client activity, in s; 20 s while the longest is unknown.
+
+        Else it is three times the longest gap, at least 10 s.
+        """
         longest_s = self.longest_gap_s
         if longest_s is None:
             return UNKNOWN_PACE_S
-        return max(NO_PULLS_AFTER_S, PACE_TIMES * longest_s)
+        return max(NO_PULLS_AFTER_S, PACE_FACTOR * longest_s)
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class Loss:
     """Messages that the stream removed before a consumer received them."""
 
     lost_msgs: int
@@ -64,13 +70,13 @@ class Lost:
     last_seq: int
     """Range of the lost sequences."""
     purged: bool
-    """Whether the newest loss was a purge, as no limit of the stream explains it."""
+    """Whether the newest loss was a purge: no limit of the stream explains it."""
     counted_since_us: int | None = None
     """Time of the poll before the first loss, UTC, from which losses are counted."""
 
     @property
     def per_min(self) -> float | None:
-        """Return the losses per minute until the newest; None if unknown."""
+        """Return the lost messages per minute until the newest loss; None if unknown."""
         if self.counted_since_us is None or self.at_us <= self.counted_since_us:
             return None
         return 60e6 * self.lost_msgs / (self.at_us - self.counted_since_us)
@@ -81,7 +87,7 @@ class StoreFlow:
     """The steadiness of publishing to a stream."""
 
     run_since_us: int
-    """Start of the messages without a long gap, UTC."""
+    """Start of the time without a long gap between messages, UTC."""
     stored_at_us: int
     """Time of the newest message, UTC."""
     longest_gap_us: int = 0
@@ -89,15 +95,15 @@ class StoreFlow:
 
 
 @dataclass(frozen=True, slots=True)
-class Purged:
-    """A rise of a stream's first sequence that no limit explains."""
+class Purge:
+    """A removal of a stream's first messages that no limit explains."""
 
     purged_msgs: int
     at_us: int
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingMessages:
     """Messages that disappeared from a stream between two polls without an explanation."""
 
     missing_msgs: int
@@ -105,21 +111,21 @@ class Missing:
     """Time of the poll that had them, UTC."""
     at_us: int
     """Time of the poll that did not, UTC."""
-    again_at_us: int
-    """Last time of further missing ones; it is always recent if messages are deleted regularly."""
+    latest_at_us: int
+    """Time of the latest poll with further missing messages, UTC."""
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
-    """An interest stream at its first poll without a consumer."""
+class WithoutConsumers:
+    """The last sequence of an interest stream at its first poll without a consumer."""
 
     last_seq: int
     at_us: int
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A number that was above zero in each of the newest polls."""
+class PositiveRun:
+    """A series of polls in which a number of messages was above zero."""
 
     polls_count: int
     lowest_msgs: int
@@ -127,37 +133,37 @@ class Run:
     since_at_us: int
     newest_msgs: tuple[int, ...] = ()
     missed_polls_count: int = 0
-    """Newest polls in which it was not above zero, after enough polls in which it was."""
+    """Number of newest polls in which the number was 0 again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The data of rows that is kept from poll to poll."""
+    """Data about rows that is passed from poll to poll."""
 
     pulls: Mapping[Key, PullPace] = field(default_factory=dict)
-    lost: Mapping[Key, Lost] = field(default_factory=dict)
+    losses: Mapping[Key, Loss] = field(default_factory=dict)
     flows: Mapping[Key, StoreFlow] = field(default_factory=dict)
-    purged: Mapping[Key, Purged] = field(default_factory=dict)
-    missing: Mapping[Key, Missing] = field(default_factory=dict)
+    purges: Mapping[Key, Purge] = field(default_factory=dict)
+    missing_messages: Mapping[Key, MissingMessages] = field(default_factory=dict)
     """Messages that a user deleted, or the store lost while its server was down."""
-    orphans: Mapping[Key, Run] = field(default_factory=dict)
+    orphans: Mapping[Key, PositiveRun] = field(default_factory=dict)
     """Work queues with messages that match no consumer."""
-    differing: Mapping[Key, Run] = field(default_factory=dict)
+    differing_replicas: Mapping[Key, PositiveRun] = field(default_factory=dict)
     """Streams with a replica that has other messages than the leader."""
-    alone: Mapping[Key, Alone] = field(default_factory=dict)
+    consumerless: Mapping[Key, WithoutConsumers] = field(default_factory=dict)
     """Interest streams without a consumer."""
     recreated_at_us: Mapping[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
     """Name of a consumer → times at which it was seen recreated, UTC, the newest last."""
-    gone_at_us: Mapping[Name, int] = field(default_factory=dict)
+    deleted_at_us: Mapping[Name, int] = field(default_factory=dict)
     """Key of a consumer → time at which it was seen deleted, UTC, of the last minute."""
     streams_recreated_at_us: Mapping[str, int] = field(default_factory=dict)
     """Name of a stream → time at which it was seen recreated, UTC."""
-    streams_gone_at_us: Mapping[Name, int] = field(default_factory=dict)
+    streams_deleted_at_us: Mapping[Name, int] = field(default_factory=dict)
     """Key of a stream → time at which it was seen deleted, UTC."""
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class PreviousRows:
     """The rows of the previous poll."""
 
     consumers: Roster

@@ -1,4 +1,4 @@
-"""Inputs of facts: the settings and the recent values of a row."""
+"""Inputs of facts: settings and recent values of a row, replicas, dropped messages."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _US = 1_000_000
 
 @lru_cache(maxsize=4096)
 def settings_of(config_json: str) -> Mapping[str, object]:
-    """Return a configuration as the server sent it; empty if it cannot be read."""
+    """Return the configuration in JSON of a server; empty if it is not a JSON object."""
     try:
         settings = json.loads(config_json)
     except (ValueError, RecursionError):
-        # A recording whose texts were redacted has none.
+        # A recording with redacted texts has no configurations.
         return {}
     return settings if isinstance(settings, dict) else {}
 
@@ -35,19 +35,18 @@ def unreachable_replicas(peers: tuple[Peer, ...]) -> list[Peer]:
 
 
 def replicas_count(leader: str | None, peers: tuple[Peer, ...]) -> int:
-    """Return the number of replicas; without a leader, the peers are all of them."""
+    """Return the number of replicas, with the leader if there is one."""
     return len(peers) + (0 if leader is None else 1)
 
 
 def dropped_after_max_deliver(
     config: ConsumerConfiguration | None, redelivered: int, unacked: int, announced: int
 ) -> int:
-    """Return how many of a consumer's stored messages were dropped after max deliver, at least.
+    """Return the minimum number of stored messages that were dropped after max deliver.
 
-    `redelivered` and `unacked` are num_redelivered and num_ack_pending, `announced` the advisories
-    of max deliver. Dropped messages stay in the first and leave the second, where others are that
-    were delivered once: it is the number only if `unacked` is 0. Where max deliver is 1, only the
-    advisories show them.
+    `redelivered` and `unacked` are num_redelivered and num_ack_pending, `announced` the number of
+    max deliver advisories. Dropped messages still count as redelivered, but not as ack pending.
+    With `unacked` 0 the number is exact. With max deliver 1, only advisories show the messages.
     """
     if config is None or not config.max_deliver_count:
         return 0
@@ -57,9 +56,9 @@ def dropped_after_max_deliver(
 
 
 def unused_s(columns: ConsumerColumns, row: int, pace: PullPace | None, at_us: int) -> float:
-    """Return for how many seconds a consumer has had no client; 0 with one.
+    """Return the seconds since a consumer had a client; 0 with a client.
 
-    `at_us` is the time of the sample in UTC µs, `pace` the activity of its clients, if known.
+    `at_us` is the time of the sample in UTC µs, `pace` the activity of the clients, if known.
     """
     if columns.waiting_pulls_count[row] or columns.push_bound[row]:
         return 0.0
@@ -71,62 +70,69 @@ def unused_s(columns: ConsumerColumns, row: int, pace: PullPace | None, at_us: i
     return max(0.0, (at_us - seen_us) / _US)
 
 
-class Past:
-    """The recent values of a row."""
+class RowHistory:
+    """The recent values of one row, read from the history on demand."""
 
     def __init__(self, history: History, key: Key, row: int) -> None:
         self._history = history
         self._key = key
         self._row = row
-        self._moments: list[tuple[int, Mapping[str, array[int]], int]] = []
-        """Times of its samples, newest first, each with the columns and its row in them."""
-        self._older = self._find()
+        self._samples: list[tuple[int, Mapping[str, array[int]], int]] = []
+        """Time (µs), columns and row number of each sample read so far, newest first."""
+        self._unread_samples = self._read_samples()
 
-    def _find(self) -> Iterator[tuple[int, Mapping[str, array[int]], int]]:
-        """Find the times of its samples, once for all of its values."""
+    def _read_samples(self) -> Iterator[tuple[int, Mapping[str, array[int]], int]]:
+        """Yield time, columns and row number of each sample, newest first, and store them."""
         recent = self._history.recent
-        newest = recent[-1].roster if recent else None
+        newest_roster = recent[-1].roster if recent else None
         latest_us = None
-        # With many rows the first tier is short, and older ones go on.
+        # With many rows the first tier is short, and older tiers continue it.
         for sample in chain.from_iterable(reversed(tier.samples) for tier in self._history.tiers):
-            row = self._row if sample.roster is newest else sample.roster.row_of.get(self._key)
+            row = (
+                self._row
+                if sample.roster is newest_roster
+                else sample.roster.row_of.get(self._key)
+            )
             if row is None:
                 return
             mono_us = sample.columns["sampled_mono_us"][row]
             if latest_us is None or mono_us < latest_us:
                 latest_us = mono_us
-                self._moments.append((mono_us, sample.columns, row))
-                yield self._moments[-1]
+                self._samples.append((mono_us, sample.columns, row))
+                yield self._samples[-1]
 
-    def values(self, name: str, window_s: float, fewest_count: int = 2) -> list[tuple[int, int]]:
-        """Return (time, value) of samples, newest first, over `window_s` and at least
-        `fewest_count`.
+    def values(self, name: str, window_s: float, min_count: int = 2) -> list[tuple[int, int]]:
+        """Return (time, value) of the samples of `window_s`, newest first.
 
-        Times are of the steady clock in µs. There are fewer if the history has no more.
+        Times are of the steady clock in µs. With few samples in the window, older ones are added
+        up to `min_count`, if the history has them.
         """
         samples: list[tuple[int, int]] = []
-        for mono_us, columns, row in chain(self._moments[:], self._older):
+        for mono_us, columns, row in chain(self._samples[:], self._unread_samples):
             samples.append((mono_us, columns[name][row]))
-            if len(samples) >= fewest_count and samples[0][0] - mono_us >= window_s * _US:
+            if len(samples) >= min_count and samples[0][0] - mono_us >= window_s * _US:
                 break
         return samples
 
-    def grown(self, name: str, window_s: float) -> int | None:
-        """Return the growth of a counter within `window_s`; None without an earlier value."""
+    def growth(self, name: str, window_s: float) -> int | None:
+        """Return the growth of a counter within `window_s`; None with a single sample."""
         values = self.values(name, window_s)
         return values[0][1] - values[-1][1] if len(values) > 1 else None
 
     def above_zero_since(self, name: str, after_us: int) -> int | None:
-        """Return the time of the steady clock in µs since which a gauge is above zero.
+        """Return the time (µs of the steady clock) since which a gauge is above zero.
 
-        None if it is zero now, or was above zero in all samples back to `after_us`, where the
-        search stops: it runs for every consumer with a backlog at every poll.
+        None if the gauge is zero now, or was above zero in all samples since `after_us`.
         """
         since_mono_us: int | None = None
         recent = self._history.recent
-        newest = recent[-1].roster if recent else None
+        newest_roster = recent[-1].roster if recent else None
         for sample in reversed(recent):
-            row = self._row if sample.roster is newest else sample.roster.row_of.get(self._key)
+            row = (
+                self._row
+                if sample.roster is newest_roster
+                else sample.roster.row_of.get(self._key)
+            )
             if row is None:
                 return None
             columns = sample.columns

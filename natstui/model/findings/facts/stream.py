@@ -1,4 +1,4 @@
-"""The facts about one stream, at the moment when its leader wrote its row."""
+"""The facts about one stream, at the time when its row was sampled."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from natstui.model.assets.configuration import ConsumerConfiguration, StreamConf
 from natstui.model.assets.subjects import contains
 from natstui.model.findings.catalogue.kind import STREAM_LIMITS
 from natstui.model.findings.facts.fact import stream_fact
-from natstui.model.findings.facts.memory import Memory, Missing, Purged
+from natstui.model.findings.facts.memory import Memory, MissingMessages, Purge
 from natstui.model.findings.facts.row import (
-    Past,
+    RowHistory,
     dropped_after_max_deliver,
     settings_of,
     unused_s,
 )
 from natstui.model.findings.thresholds import (
     DROPPED_WINDOW_S,
+    MIN_DIFFERING_POLLS,
+    MIN_SILENCE_S,
     NO_SUBSCRIBER_S,
     PILE_UP_S,
-    REPLICAS_POLLS,
+    SILENCE_GAPS_FACTOR,
     STEADY_RUN_S,
-    STOPPED_GAPS,
-    STOPPED_LEAST_S,
 )
 from natstui.model.live.limits import Fill, is_near
 from natstui.model.live.rates import stream_full_in_s
 from natstui.model.live.snapshot import StreamColumns
 from natstui.model.live.state import State
-from natstui.model.records.evidence import SubjectsCounted, Trouble
+from natstui.model.records.evidence import AdvisoryCounts, SubjectsCounted
 from natstui.units import bytes_text, duration_text
 
 _US = 1_000_000
 _TRANSFORM = "subject_transform"
-_RESTART_TOLD_US = 15 * _US
-"""The servers are read every ten seconds at the latest: so late a restart of one is known."""
+_RESTART_DELAY_US = 15 * _US
+"""Maximum delay until a restart of a server is known: servers are read every 10 s or less."""
 
 
 def _limit_text(name: str, value: float) -> str:
@@ -45,12 +45,12 @@ def _limit_text(name: str, value: float) -> str:
 
 
 class StreamFacts:
-    """One stream: its row, its settings, and the facts about it."""
+    """One stream: its row, its settings and its facts."""
 
     def __init__(self, state: State, row: int, memory: Memory | None = None) -> None:
         self.state = state
         self.row = row
-        self._memory = state.findings.seat.memory if memory is None else memory
+        self._memory = state.findings.evaluation.memory if memory is None else memory
         self.columns: StreamColumns = state.streams.columns
         self.key = state.streams.roster.keys[row]
         self.name = self.columns.name[row]
@@ -59,30 +59,30 @@ class StreamFacts:
         self.config: StreamConfiguration | None = state.stream_configurations.get(self.name)
 
     @cached_property
-    def trouble(self) -> Trouble | None:
-        """The advisories about it since it was created."""
-        trouble = self.state.evidence.of.get((self.name, ""))
-        if trouble is None or trouble.last_at_us < self.columns.created_at_us[self.row]:
+    def advisories(self) -> AdvisoryCounts | None:
+        """The counts of advisories about the stream since its creation; None without any."""
+        advisories = self.state.evidence.entries.get((self.name, ""))
+        if advisories is None or advisories.last_at_us < self.columns.created_at_us[self.row]:
             return None
-        return trouble
+        return advisories
 
     @cached_property
-    def past(self) -> Past:
-        """Its recent values."""
-        return Past(self.state.stream_history, self.key, self.row)
+    def history(self) -> RowHistory:
+        """The recent values of the stream's row."""
+        return RowHistory(self.state.stream_history, self.key, self.row)
 
     @property
     def settings(self) -> Mapping[str, object]:
-        """Its complete configuration."""
+        """The complete configuration of the stream; empty if unknown."""
         return settings_of(self.config.config_json) if self.config else {}
 
     @cached_property
     def consumer_rows(self) -> list[int]:
-        """The rows of its consumers."""
+        """The rows of the stream's consumers."""
         return self.state.consumers.roster.rows_of_stream.get(self.name, [])
 
-    def consumers(self) -> list[ConsumerConfiguration] | None:
-        """Return the settings of its consumers; None while not all of them are known."""
+    def find_configurations(self) -> list[ConsumerConfiguration] | None:
+        """Return the configurations of the stream's consumers; None unless all are known."""
         rows = self.consumer_rows
         if len(rows) != self.columns.consumers_count[self.row]:
             return None
@@ -102,8 +102,8 @@ class StreamFacts:
 
     @cached_property
     def filters(self) -> list[str] | None:
-        """The filters of its consumers, each once; None while not all of them are known."""
-        consumers = self.consumers()
+        """The different filters of the stream's consumers; None unless all are known."""
+        consumers = self.find_configurations()
         if consumers is None:
             return None
         return list(
@@ -112,7 +112,7 @@ class StreamFacts:
 
     @property
     def is_covered(self) -> bool:
-        """Whether its consumers want every subject that it can have."""
+        """Whether the consumer filters match every subject that the stream can have."""
         filters, config = self.filters or (), self.config
         if ">" in filters:
             return True
@@ -124,10 +124,10 @@ class StreamFacts:
         )
 
     @property
-    def counted(self) -> SubjectsCounted | None:
-        """Its messages by subject, where they were counted since it was created.
+    def subject_counts(self) -> SubjectsCounted | None:
+        """The messages by subject, if they were counted since the stream's creation.
 
-        An empty stream is not counted again, and what was counted before is gone.
+        None for an empty stream, which is not counted again.
         """
         if not self.columns.stored_msgs[self.row]:
             return None
@@ -138,36 +138,38 @@ class StreamFacts:
         return counts if counts is not None and counts.created_at_us == created_at_us else None
 
     @property
-    def purged(self) -> Purged | None:
-        """What was purged lately."""
-        return self._memory.purged.get(self.key)
+    def purge(self) -> Purge | None:
+        """The latest purge by a user; None without one."""
+        return self._memory.purges.get(self.key)
 
     @property
-    def missing(self) -> Missing | None:
-        """Messages that its server did not have any more when it was back from a restart."""
-        missing, leader = self._memory.missing.get(self.key), self.columns.leader[self.row]
+    def missing_messages(self) -> MissingMessages | None:
+        """The messages that disappeared when the stream's server restarted; None without any."""
+        messages, leader = (
+            self._memory.missing_messages.get(self.key),
+            self.columns.leader[self.row],
+        )
         server = self.state.servers.known.get(leader or "")
-        if missing is None or server is None or not server.restarted_at_us:
+        if messages is None or server is None or not server.restarted_at_us:
             return None
-        told_at_us = server.restarted_at_us[-1]
-        is_then = missing.before_us <= told_at_us <= missing.at_us + _RESTART_TOLD_US
-        return missing if is_then else None
+        restarted_at_us = server.restarted_at_us[-1]
+        is_at_restart = messages.before_us <= restarted_at_us <= messages.at_us + _RESTART_DELAY_US
+        return messages if is_at_restart else None
 
     @property
-    def loses_by_limits(self) -> bool:
-        """Whether a limit removes messages that somebody may still want.
+    def has_removing_limit(self) -> bool:
+        """Whether a limit of the stream may remove messages that consumers still need.
 
-        A newer message of the same subject replaces an older one, and no message is lost by it;
-        neither is what a user purges.
+        Not with max messages per subject, which only replaces messages, and not after a purge.
         """
         config = self.config
-        if config is None or config.max_msgs_per_subject or self.purged is not None:
+        if config is None or config.max_msgs_per_subject or self.purge is not None:
             return False
         return bool(config.max_msgs or config.max_bytes or config.max_age_ns)
 
     @property
     def removing_limit(self) -> dict[str, float]:
-        """The value of the limit that removes its oldest messages, by its name; empty if none."""
+        """Name → value of the limit that removes the oldest messages; empty if none does."""
         config, columns, row = self.config, self.columns, self.row
         if config is None:
             return {}
@@ -179,7 +181,7 @@ class StreamFacts:
 
     @property
     def removing_limit_text(self) -> str | None:
-        """The limit that removes its oldest messages, and how long it keeps them, for people."""
+        """The limit that removes the oldest messages, and the age it keeps; None if none does."""
         for name, value in self.removing_limit.items():
             limit = f"{STREAM_LIMITS[name].label} is {_limit_text(name, value)}"
             first_at_us = self.columns.first_at_us[self.row]
@@ -191,72 +193,72 @@ class StreamFacts:
 
     @property
     def recreated_at_us(self) -> int | None:
-        """When it was recreated under its name, of the last minutes."""
+        """The time when the stream was recreated, UTC; None if not within the last minutes."""
         return self._memory.streams_recreated_at_us.get(self.name)
 
     @stream_fact("msgs")
     def stored_msgs(self) -> int:
-        """Messages that it has."""
+        """Stored messages."""
         return self.columns.stored_msgs[self.row]
 
     @stream_fact("msgs")
     def removed_msgs(self) -> int:
-        """Sequences between its first and its last message that are deleted (num_deleted)."""
+        """Deleted sequences between the first and last message (num_deleted)."""
         return self.columns.deleted_msgs[self.row]
 
     @stream_fact("s")
     def silent_s(self) -> float | None:
-        """Since a message was stored."""
+        """Time since the last message was stored."""
         at_us = self.columns.last_at_us[self.row]
         return None if at_us is None else max(0.0, (self.at_us - at_us) / _US)
 
     @stream_fact("s", needs="two polls")
     def steady_s(self) -> float | None:
-        """How long messages were stored without a gap of more than 10 s, until the newest one."""
+        """Time in which messages were stored without a gap of more than 10 s."""
         flow = self._memory.flows.get(self.key)
         return None if flow is None else (flow.stored_at_us - flow.run_since_us) / _US
 
     @stream_fact("s", needs="two polls")
     def longest_store_gap_s(self) -> float | None:
-        """The longest gap between two stored messages of that time, as polls saw it."""
+        """Longest gap between new messages in the steady time, by polls."""
         flow = self._memory.flows.get(self.key)
         return None if flow is None else flow.longest_gap_us / _US
 
     @stream_fact("s", needs="two polls")
     def allowed_silence_s(self) -> float | None:
-        """How long a steady publisher may pause; unknown where there is none."""
+        """Allowed pause of a steady publisher; unknown without one."""
         steady_s, gap_s = self.steady_s, self.longest_store_gap_s
         if steady_s is None or gap_s is None or steady_s < STEADY_RUN_S:
             return None
-        return max(STOPPED_LEAST_S, STOPPED_GAPS * gap_s)
+        return max(MIN_SILENCE_S, SILENCE_GAPS_FACTOR * gap_s)
 
     @stream_fact("msgs", needs="three polls")
     def orphaned_msgs(self) -> int | None:
-        """Messages that no consumer waits for, the fewest of three polls, less those dropped."""
+        """Messages that match no consumer, the minimum of three polls, without dropped ones."""
         run = self._memory.orphans.get(self.key)
         return None if run is None else max(0, run.lowest_msgs - self.dropped_by_consumers_msgs)
 
     @stream_fact("polls", needs="three polls")
     def orphaned_polls(self) -> int:
-        """Newest polls in which it had such messages."""
+        """Number of newest polls with messages that match no consumer."""
         run = self._memory.orphans.get(self.key)
         return 0 if run is None else run.polls_count
 
     @cached_property
     def orphaned_since_us(self) -> int | None:
-        """Since when it has such messages, UTC."""
+        """The time since which messages match no consumer, UTC; None without such messages."""
         run = self._memory.orphans.get(self.key)
         return None if run is None else run.since_at_us
 
     @stream_fact("msgs")
     def dropped_by_consumers_msgs(self) -> int:
-        """Messages that consumers dropped after max deliver and that it still has."""
-        columns, evidence = self.state.consumers.columns, self.state.evidence.of
+        """Stored messages that consumers dropped after max deliver."""
+        columns, evidence = self.state.consumers.columns, self.state.evidence.entries
         configurations, count = self.state.consumer_configurations, 0
         for row in self.consumer_rows:
             name = (self.name, columns.name[row])
-            trouble = evidence.get(name)
-            announced = 0 if trouble is None else trouble.give_ups.total_count
+            advisories = evidence.get(name)
+            announced = 0 if advisories is None else advisories.give_ups.total_count
             redelivered = columns.redelivered_msgs[row]
             if redelivered or announced:
                 count += dropped_after_max_deliver(
@@ -266,71 +268,71 @@ class StreamFacts:
 
     @stream_fact("msgs/s", window_s=DROPPED_WINDOW_S, needs="two polls")
     def came_per_s(self) -> float | None:
-        """Messages that were stored."""
-        return _per_s(self.past.values("last_seq", DROPPED_WINDOW_S))
+        """Rate of stored messages."""
+        return _per_s(self.history.values("last_seq", DROPPED_WINDOW_S))
 
     @stream_fact("msgs/s", window_s=DROPPED_WINDOW_S, needs="two polls")
     def unwanted_per_s(self) -> float | None:
-        """Messages that were stored and that no consumer received or has pending, at least."""
-        consumers, came_per_s = self.consumers(), self.came_per_s
+        """Minimum rate of stored messages that match no consumer."""
+        consumers, came_per_s = self.find_configurations(), self.came_per_s
         if not consumers or came_per_s is None:
             return None
-        # Consumers with the same filters want the same messages.
-        wanted_per_s: dict[tuple[str, ...], float] = {}
+        # Consumers with the same filters receive the same messages.
+        matched_per_s: dict[tuple[str, ...], float] = {}
         for row, config in zip(self.consumer_rows, consumers, strict=True):
             key = self.state.consumers.roster.keys[row]
-            past = Past(self.state.consumer_history, key, row)
+            history = RowHistory(self.state.consumer_history, key, row)
             names = ("delivered_consumer_seq", "pending_msgs")
-            rates = [_per_s(past.values(name, DROPPED_WINDOW_S)) for name in names]
+            rates = [_per_s(history.values(name, DROPPED_WINDOW_S)) for name in names]
             if None in rates:
                 return None
             per_s = sum(rate or 0.0 for rate in rates)
-            wanted_per_s[config.filter_subjects] = max(
-                per_s, wanted_per_s.get(config.filter_subjects, 0.0)
+            matched_per_s[config.filter_subjects] = max(
+                per_s, matched_per_s.get(config.filter_subjects, 0.0)
             )
-        return came_per_s - sum(wanted_per_s.values())
+        return came_per_s - sum(matched_per_s.values())
 
     @stream_fact("msgs", needs="two polls")
     def published_alone_msgs(self) -> int | None:
-        """Messages that an interest stream got since it was seen without a consumer."""
-        alone = self._memory.alone.get(self.key)
-        if alone is None:
+        """Messages published to an interest stream since it has no consumer."""
+        start = self._memory.consumerless.get(self.key)
+        if start is None:
             return None
         # A stream that was restored may be at a lower sequence than before.
-        return max(0, self.columns.last_seq[self.row] - alone.last_seq)
+        return max(0, self.columns.last_seq[self.row] - start.last_seq)
 
     @property
-    def alone_since_us(self) -> int | None:
-        """Since when an interest stream was seen without a consumer, UTC."""
-        alone = self._memory.alone.get(self.key)
-        return None if alone is None else alone.at_us
+    def consumerless_since_us(self) -> int | None:
+        """The time since which an interest stream has no consumer, UTC; None with a consumer."""
+        start = self._memory.consumerless.get(self.key)
+        return None if start is None else start.at_us
 
     @stream_fact("msgs", needs="three polls")
     def differing_msgs(self) -> int | None:
-        """By how many messages a replica differs from the leader, the same in three polls."""
-        run = self._memory.differing.get(self.key)
-        if run is None or run.polls_count < REPLICAS_POLLS or len(set(run.newest_msgs)) > 1:
+        """Difference between a replica and the leader, the same in three polls."""
+        run = self._memory.differing_replicas.get(self.key)
+        if run is None or run.polls_count < MIN_DIFFERING_POLLS or len(set(run.newest_msgs)) > 1:
             return None
         return run.lowest_msgs
 
     @stream_fact("s")
     def moving_s(self) -> float | None:
-        """Since a move or scale began that is not done (cluster.desired)."""
+        """Time since the start of an unfinished move or scale (cluster.desired)."""
         desired = self.columns.desired[self.row]
         return None if desired is None else (self.at_us - desired.created_at_us) / _US
 
     @stream_fact("count", needs="subject counts")
     def full_subjects_count(self) -> int | None:
-        """Subjects that have as many messages as they may have."""
-        counts, config = self.counted, self.config
+        """Number of subjects at max messages per subject."""
+        counts, config = self.subject_counts, self.config
         if counts is None or config is None or not config.max_msgs_per_subject:
             return None
         return sum(n >= config.max_msgs_per_subject for n in counts.msgs_by_subject.values())
 
     @stream_fact("count", needs="subject counts")
     def objects_without_meta_count(self) -> int | None:
-        """Objects of an object store that have chunks and no meta entry, at least so many."""
-        counts = self.counted
+        """Minimum number of objects with chunks and no meta entry."""
+        counts = self.subject_counts
         if counts is None or counts.subjects_count != len(counts.msgs_by_subject):
             return None
         kinds = [subject.split(".")[2:3] for subject in counts.msgs_by_subject]
@@ -338,40 +340,40 @@ class StreamFacts:
 
     @stream_fact("count", window_s=PILE_UP_S)
     def unused_new_consumers_count(self) -> int:
-        """Consumers that were created lately and that no client uses."""
+        """Number of newly created consumers without a client."""
         columns, now_us, count = self.state.consumers.columns, self.at_us, 0
-        waiting, bound, created = (
+        waiting_pulls, push_bound, created_at_us = (
             columns.waiting_pulls_count, columns.push_bound, columns.created_at_us,
         )  # fmt: skip
-        delivered = columns.delivered_at_us
+        delivered_at_us = columns.delivered_at_us
         from_us = now_us - round(PILE_UP_S * _US)
         for row in self.consumer_rows:
-            if created[row] < from_us or waiting[row] or bound[row]:
+            if created_at_us[row] < from_us or waiting_pulls[row] or push_bound[row]:
                 continue
-            recent_us = delivered[row]
-            if recent_us is None or now_us - recent_us > 10 * _US:
+            delivered_us = delivered_at_us[row]
+            if delivered_us is None or now_us - delivered_us > 10 * _US:
                 count += 1
         return count
 
     @stream_fact("count", needs="two polls")
     def left_consumers_count(self) -> int:
-        """Consumers that are not durable and that no client uses any more."""
+        """Number of ephemeral consumers without a client."""
         columns, keys = self.state.consumers.columns, self.state.consumers.roster.keys
         configurations, count = self.state.consumer_configurations, 0
-        if self.name not in self.state.findings.seat.with_ephemerals:
+        if self.name not in self.state.findings.evaluation.streams_with_ephemerals:
             return 0
         for row in self.consumer_rows:
             config = configurations.get((self.name, columns.name[row]))
             if config is None or config.durable:
                 continue
             pace = self._memory.pulls.get(keys[row])
-            may_pause_s = pace.allowed_gap_s if pace and config.pull else NO_SUBSCRIBER_S
-            count += unused_s(columns, row, pace, self.at_us) > may_pause_s
+            allowed_pause_s = pace.allowed_gap_s if pace and config.pull else NO_SUBSCRIBER_S
+            count += unused_s(columns, row, pace, self.at_us) > allowed_pause_s
         return count
 
     @stream_fact("s", needs="two polls")
     def full_in_s(self) -> float | None:
-        """Until a limit is reached at the present trend."""
+        """Time until a limit is reached, by the present trend."""
         config = self.config
         if config is None:
             return None
@@ -382,6 +384,6 @@ class StreamFacts:
 
 
 def _per_s(values: list[tuple[int, int]]) -> float | None:
-    """Return how much a number grew a second; None while nothing earlier is known."""
+    """Return the growth of a number per second; None with a single sample."""
     (now_us, now), (from_us, before) = values[0], values[-1]
     return (now - before) * _US / (now_us - from_us) if now_us > from_us else None

@@ -1,4 +1,5 @@
-"""Rules for findings that are not about a row: pure functions of the state.
+"""Rules for findings about the account, servers, clients, and names without a row.
 
-Import `consumers`, `streams`, `settings` and `account`; `look` is what they look at.
+Pure functions of the state and its `Memory`. `account` includes the rules of `servers` and
+`rowless`.
 """

@@ -13,11 +13,11 @@ from natstui.model.findings.thresholds import (
     ACCOUNT_ALARM_SHARE,
     ACCOUNT_WARN_SHARE,
     API_ERRORS_PER_S,
-    API_INFLIGHT_MOST,
     API_REQUESTS_PER_S,
     API_SLOW_S,
-    GIVEN_UP_KEPT_S,
-    REFUSED_FEWEST,
+    DROPPED_KEPT_S,
+    MAX_API_INFLIGHT,
+    MIN_REFUSED,
     STALE_S,
 )
 from natstui.model.live.limits import is_near
@@ -29,126 +29,130 @@ from natstui.units import bytes_text, counted, duration_text
 Condition = tuple[Entity, Kind, Symptom]
 _ACCOUNT = Entity()
 _EVENTS = "events"
-_OVER_S = 10.0
-"""Time span of the rates of the account."""
+_RATES_WINDOW_S = 10.0
+"""Time span of the rates of the account in seconds."""
 CHECKED_EVENTS_COUNT = 100
-"""Number of the newest events that are checked; no rule needs older ones."""
+"""Number of newest events that the rules read."""
 
 
 def account_conditions(state: State) -> Iterator[Condition]:
-    """Yield the conditions that hold for the account and for monitoring."""
-    for kind, seen in (*_limits(state), *_api(state), *_refused(state)):
-        yield _ACCOUNT, kind, seen
-    yield from _monitoring(state)
+    """Yield the conditions of the account, monitoring, names without a row, and servers."""
+    for kind, symptom in (
+        *_find_account_limits(state),
+        *_find_api_conditions(state),
+        *_find_refused_clients(state),
+    ):
+        yield _ACCOUNT, kind, symptom
+    yield from _find_monitoring_conditions(state)
     yield from rowless_conditions(state)
     yield from server_conditions(state)
 
 
-def _limits(state: State) -> Iterator[tuple[Kind, Symptom]]:
+def _find_account_limits(state: State) -> Iterator[tuple[Kind, Symptom]]:
     account = state.account
     if account is None:
         return
-    for used, most, full, near in (
-        (account.storage_bytes, account.max_storage_bytes, kinds.A_STORAGE_FULL,
-         kinds.A_STORAGE_NEAR),
-        (account.memory_bytes, account.max_memory_bytes, kinds.A_MEMORY_FULL,
-         kinds.A_MEMORY_NEAR),
+    for used, limit, full_kind, near_kind in (
+        (account.storage_bytes, account.max_storage_bytes, kinds.ACCOUNT_STORAGE_FULL,
+         kinds.ACCOUNT_STORAGE_NEAR_LIMIT),
+        (account.memory_bytes, account.max_memory_bytes, kinds.ACCOUNT_MEMORY_FULL,
+         kinds.ACCOUNT_MEMORY_NEAR_LIMIT),
     ):  # fmt: skip
-        text = f"{bytes_text(used)} of {bytes_text(most)}"
-        if most and used > ACCOUNT_ALARM_SHARE * most:
-            yield full, Symptom(text)
-        elif most and used > ACCOUNT_WARN_SHARE * most:
-            yield near, Symptom(text)
+        text = f"{bytes_text(used)} of {bytes_text(limit)}"
+        if limit and used > ACCOUNT_ALARM_SHARE * limit:
+            yield full_kind, Symptom(text)
+        elif limit and used > ACCOUNT_WARN_SHARE * limit:
+            yield near_kind, Symptom(text)
     if is_near(account.streams_count, account.max_streams_count):
         text = f"{account.streams_count} of {account.max_streams_count} streams"
-        yield kinds.A_STREAMS_NEAR, Symptom(text)
+        yield kinds.ACCOUNT_STREAMS_NEAR_LIMIT, Symptom(text)
     if is_near(account.consumers_count, account.max_consumers_count):
         text = f"{account.consumers_count} of {account.max_consumers_count} consumers"
-        yield kinds.A_CONSUMERS_NEAR, Symptom(text)
+        yield kinds.ACCOUNT_CONSUMERS_NEAR_LIMIT, Symptom(text)
     if account.max_memory_bytes is None and account.max_storage_bytes is None:
-        yield kinds.A_UNLIMITED, Symptom("neither memory nor storage is limited")
-    if (account.api_inflight_count or 0) > API_INFLIGHT_MOST:
-        yield kinds.A_API_BACKLOG, Symptom(f"{account.api_inflight_count} requests wait")
+        yield kinds.ACCOUNT_UNLIMITED, Symptom("neither memory nor storage is limited")
+    if (account.api_inflight_count or 0) > MAX_API_INFLIGHT:
+        yield kinds.API_BACKLOG, Symptom(f"{account.api_inflight_count} requests wait")
 
 
-def _refused(state: State) -> Iterator[tuple[Kind, Symptom]]:
-    """Yield a condition if servers refused clients because of the account's limit."""
+def _find_refused_clients(state: State) -> Iterator[tuple[Kind, Symptom]]:
+    """Yield a condition if servers refused clients by the account's limit of connections."""
     clients = state.clients
-    if clients is None or clients.refused_count < REFUSED_FEWEST:
+    if clients is None or clients.refused_count < MIN_REFUSED:
         return
     text = f"{counted(clients.refused_count, 'client')} refused within a minute"
     text += f", {counted(clients.connections_count, 'connection')} open"
-    yield kinds.A_CONNECTIONS_FULL, Symptom(text)
+    yield kinds.ACCOUNT_CONNECTIONS_FULL, Symptom(text)
 
 
-def _api(state: State) -> Iterator[tuple[Kind, Symptom]]:
+def _find_api_conditions(state: State) -> Iterator[tuple[Kind, Symptom]]:
     if not state.costs:
         return
     newest = state.costs[-1]
     rtt_us = newest.cost.api_rtt_us
     if rtt_us is not None and rtt_us > API_SLOW_S * 1e6:
-        yield kinds.A_API_SLOW, Symptom(f"an answer took {duration_text(rtt_us / 1e6)}")
+        yield kinds.API_SLOW, Symptom(f"a reply took {duration_text(rtt_us / 1e6)}")
     costs = [cost for cost in state.costs if cost.api_errors_count is not None]
     if len(costs) < 2:
         return
-    until, from_us = costs[-1], costs[-1].mono_us - _OVER_S * 1e6
+    until, from_us = costs[-1], costs[-1].mono_us - _RATES_WINDOW_S * 1e6
     # Polls may be further apart: then the two newest are compared.
     before = next((cost for cost in reversed(costs[:-1]) if cost.mono_us <= from_us), costs[0])
     span_s = (until.mono_us - before.mono_us) / 1e6
     if span_s <= 0:
         return
-    since = [cost.cost for cost in costs if cost.mono_us > before.mono_us]
+    poll_costs = [cost.cost for cost in costs if cost.mono_us > before.mono_us]
     errors = (until.api_errors_count or 0) - (before.api_errors_count or 0)
-    # Our own polls ask again and again for consumers whose server is down.
-    errors -= sum(cost.errors_count for cost in since)
+    # natstui itself requests consumers whose server is down in each poll.
+    errors -= sum(cost.errors_count for cost in poll_costs)
     if errors > API_ERRORS_PER_S * span_s:
         per_s = errors / span_s
         yield (
-            kinds.A_API_ERRORS,
+            kinds.API_ERRORS,
             Symptom(f"{per_s:.1f} errors a second", None, (), {"per_s": per_s}),
         )
     requests = (until.api_requests_count or 0) - (before.api_requests_count or 0)
-    per_s = (requests - sum(cost.requests_count for cost in since)) / span_s
-    if per_s > API_REQUESTS_PER_S and span_s >= _OVER_S / 2:
+    per_s = (requests - sum(cost.requests_count for cost in poll_costs)) / span_s
+    if per_s > API_REQUESTS_PER_S and span_s >= _RATES_WINDOW_S / 2:
         text = f"{per_s:,.0f} requests per second by other clients"
-        yield kinds.A_API_FLOOD, Symptom(text, None, (), {"per_s": per_s})
+        yield kinds.MANY_API_REQUESTS, Symptom(text, None, (), {"per_s": per_s})
 
 
-def _monitoring(state: State) -> Iterator[Condition]:
+def _find_monitoring_conditions(state: State) -> Iterator[Condition]:
     link = state.link
-    here = Entity(part="natstui")
-    # Closed without a reason is the end that somebody asked for.
-    ended = link is not None and link.state == "closed" and link.reason is None
-    if link is not None and link.state not in ("connected", "connecting") and not ended:
+    natstui_entity = Entity(part="natstui")
+    # A connection that was closed without a reason was closed on request.
+    is_closed = link is not None and link.state == "closed" and link.reason is None
+    if link is not None and link.state not in ("connected", "connecting") and not is_closed:
         text = f"{link.state}: {link.reason}" if link.reason else link.state
-        yield here, kinds.M_NO_LINK, Symptom(text, link.at_us)
-    for what, trouble in state.unavailable.items():
-        if is_of_meta_group(trouble):
-            # It is told of the meta group.
+        yield natstui_entity, kinds.NOT_CONNECTED, Symptom(text, link.at_us)
+    for source, unavailable in state.unavailable.items():
+        if is_of_meta_group(unavailable):
+            # The meta group has a finding of its own.
             continue
-        entity = Entity(part=what)
-        symptom = Symptom(f"{what}: {trouble.reason}", trouble.at_us)
-        if what == _EVENTS:
-            yield entity, kinds.M_EVENTS_LEFT_OUT, symptom
-        elif trouble.denied_subject:
-            yield entity, kinds.M_DENIED, symptom
-        elif what == BULK:
-            yield entity, kinds.M_NO_BULK, symptom
+        entity = Entity(part=source)
+        symptom = Symptom(f"{source}: {unavailable.reason}", unavailable.at_us)
+        if source == _EVENTS:
+            yield entity, kinds.EVENTS_LEFT_OUT, symptom
+        elif unavailable.denied_subject:
+            yield entity, kinds.REQUESTS_NOT_PERMITTED, symptom
+        elif source == BULK:
+            yield entity, kinds.NO_BULK_REPLIES, symptom
         else:
-            yield entity, kinds.M_UNAVAILABLE, symptom
-    old = _stale(state)
-    if old is not None:
-        yield here, kinds.M_STALE, old
+            yield entity, kinds.DATA_UNAVAILABLE, symptom
+    stale = _find_stale_rows(state)
+    if stale is not None:
+        yield natstui_entity, kinds.ROWS_STALE, stale
     for event in reversed(state.happenings[-CHECKED_EVENTS_COUNT:]):
         if isinstance(event, ClockStepped):
-            if state.now_at_us - event.at_us < GIVEN_UP_KEPT_S * 1e6:
+            if state.now_at_us - event.at_us < DROPPED_KEPT_S * 1e6:
                 text = f"the clock was set by {event.step_us / 1e6:+.3f} s"
-                yield here, kinds.M_CLOCK, Symptom(text, event.at_us)
+                yield natstui_entity, kinds.CLOCK_CHANGED, Symptom(text, event.at_us)
             break
 
 
-def _stale(state: State) -> Symptom | None:
-    """Return the condition of stale rows; rows with no replying leader have their own finding."""
+def _find_stale_rows(state: State) -> Symptom | None:
+    """Return the evidence of stale rows, except rows without a leader; None without any."""
     oldest_us = state.now_mono_us - round(STALE_S * 1e6)
     count = 0
     for sampled, leaders in (

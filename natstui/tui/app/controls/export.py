@@ -12,7 +12,7 @@ from natstui.model.records.recording import ExportSelection
 from natstui.tui.app.controls.part import Part
 from natstui.tui.app.engines import Engines
 from natstui.tui.frame.detail.screen import DetailScreen
-from natstui.tui.frame.live import LiveScreen, Question, ask
+from natstui.tui.frame.live import CommandPrompt, LiveScreen, prompt_command
 from natstui.tui.frame.messages import Export
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.selection import SelectionScreen
@@ -24,7 +24,7 @@ _FORMATS = (
     ("jsonl", "one JSON object per line, for jq and programs"),
 )
 
-NOT_HERE = (
+NO_EXPORT_TEXT = (
     "only streams and consumers can be exported here; for events and benchmarks export a "
     "recording: natstui export SESSION --to FOLDER"
 )
@@ -42,24 +42,24 @@ class Exporter(Part):
         self._engines = engines
 
     def action_export(self) -> None:
-        """Export the rows of the screen in view, or show on which screens that is possible."""
+        """Export the rows of the screen in view, or show on which screens export is possible."""
         screen = self._app.screen
         if isinstance(screen, SelectionScreen | DetailScreen):
             screen.action_export()
         else:
             title = "nothing to export here"
-            self._app.notify(NOT_HERE, title=title, severity="warning", timeout=8)
+            self._app.notify(NO_EXPORT_TEXT, title=title, severity="warning", timeout=8)
 
-    def ask_format(self, message: Export) -> None:
+    def prompt_format(self, message: Export) -> None:
         """Prompt for the format and the folder of a screen's export, then request it.
 
-        Raises Refused if screens may write no files.
+        Raises ActionRefused if screens may write no files.
         """
         self._engines.check_host_change()
         count = len(message.consumers) or len(message.streams)
         noun = "consumer" if message.consumers else "stream"
         live = "as it is now" if count == 1 else "as they are now"
-        span = "over the whole recording" if self._engines.replaying else live
+        span = "over the whole recording" if self._engines.is_replaying else live
         rows_text = f"{counted(f'{count:,}', noun)} {span}"
         run_task(self._app, self._export, message, rows_text)
 
@@ -67,16 +67,18 @@ class Exporter(Part):
         kind = await self._app.push_screen_wait(Pick(f"Export {rows_text}", _FORMATS))
         if kind is None:
             return
-        question = f"Export {rows_text} as {kind} into this new folder:"
+        prompt = f"Export {rows_text} as {kind} into this new folder:"
         folder = f"~/natstui-export-{time.strftime('%Y%m%d-%H%M%S')}"
         file_format: Literal["csv", "jsonl"] = "csv" if kind == "csv" else "jsonl"
 
         def command(to: str) -> ExportSelection | None:
             streams, consumers = message.streams, message.consumers
-            wanted = ExportSelection(0, to.strip(), file_format, streams, consumers)
-            return wanted if wanted.folder else None
+            selection = ExportSelection(0, to.strip(), file_format, streams, consumers)
+            return selection if selection.folder else None
 
         screen = self._app.screen
         assert isinstance(screen, LiveScreen)
         system = message.system
-        ask(screen, Question(question, command, title="export", text=folder, system=system))
+        prompt_command(
+            screen, CommandPrompt(prompt, command, title="export", text=folder, system=system)
+        )

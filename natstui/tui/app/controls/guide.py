@@ -1,7 +1,7 @@
 """The guide: one sentence at a time, from the first table to an analysis.
 
-A step ends when the user has done what its sentence says. A key skips it and opens the screen of
-the next step, which ends only with what the user does from then on, or with the key. The guide
+A step ends when the user has done what its sentence describes. A key skips the step and opens the
+screen of the next one, which ends only by a later action of the user, or by the key. The guide
 does nothing else for the user.
 """
 
@@ -15,100 +15,106 @@ from typing import ClassVar, NamedTuple
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from natstui.model.findings.catalogue.consumers import ACK_LIMIT, STANDSTILL
+from natstui.model.findings.catalogue.consumers import MAX_ACK_PENDING_REACHED, STUCK_KINDS
 from natstui.model.findings.finding import Finding
 from natstui.model.live.state import State
 from natstui.tui.app.controls.part import Part
-from natstui.tui.findings.advice import messages_message
+from natstui.tui.findings.advice import messages_request
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Open, ToApp
 from natstui.tui.kit.keys import key_of
 
-_KEY = re.compile(r"\{([a-z._]+)\|(\S+?)\}")
+_KEY_PLACEHOLDER = re.compile(r"\{([a-z._]+)\|(\S+?)\}")
 """A placeholder for a key: the id of its binding, and the default key."""
 
 
 class _Step(NamedTuple):
     text: str
     mode: str = ""
-    """The list of the step: it is opened when the previous step is skipped."""
-    opens: Callable[[State], ToApp | None] = lambda state: None
-    """Returns the message that is then posted on the list, if any."""
-    reached: str = ""
-    """The class name of the screen that ends the step, by name because most are imported at first
-    use.
+    """The mode of the step: opened when the previous step is skipped."""
+    first_message: Callable[[State], ToApp | None] = lambda state: None
+    """Returns the message to post after the mode was opened; None for no message."""
+    end_screen: str = ""
+    """The class name of the screen that ends the step when it is in view; a name, because most
+    screens are imported at their first use.
     """
-    left: str = ""
-    """The class name of a screen that ends the step once it was opened and closed again."""
-    there: tuple[tuple[str, str], ...] = ()
-    """Other sentences while a screen with a class name is open: the first match is shown."""
-    holds: Callable[[State], bool] = lambda state: False
-    """Returns whether a state ends the step."""
-    meanwhile: tuple[tuple[Callable[[State], bool], str], ...] = ()
-    """Other sentences while a condition on the state is true: the first match is shown."""
+    closed_screen: str = ""
+    """The class name of the screen that ends the step when it is closed again."""
+    screen_texts: tuple[tuple[str, str], ...] = ()
+    """Class names of screens, with the sentence to show while the screen is open; the first match
+    is shown.
+    """
+    is_done: Callable[[State], bool] = lambda state: False
+    """Returns whether the step is done in a state."""
+    state_texts: tuple[tuple[Callable[[State], bool], str], ...] = ()
+    """Conditions on the state, with the sentence to show while they are true; the first match is
+    shown.
+    """
 
     def key_ids(self) -> list[str]:
-        """Return the ids of the keys in its sentences."""
-        texts = (self.text, *(text for _, text in (*self.there, *self.meanwhile)))
-        return [match[1] for text in texts for match in _KEY.finditer(text)]
+        """Return the ids of the keys in all sentences of the step."""
+        texts = (self.text, *(text for _, text in (*self.screen_texts, *self.state_texts)))
+        return [match[1] for text in texts for match in _KEY_PLACEHOLDER.finditer(text)]
 
-    def said(self, state: State, open_: Collection[str] = ()) -> str:
+    def current_text(self, state: State, open_: Collection[str] = ()) -> str:
         """Return the current sentence, given the class names of the open screens."""
-        open_screen_texts = (text for name, text in self.there if name in open_)
-        now = (text for holds, text in self.meanwhile if holds(state))
-        return next(chain(open_screen_texts, now), self.text)
+        open_screen_texts = (text for name, text in self.screen_texts if name in open_)
+        state_texts = (text for is_true, text in self.state_texts if is_true(state))
+        return next(chain(open_screen_texts, state_texts), self.text)
 
 
 def _is_recording(state: State) -> bool:
     return state.recording is not None and state.recording.on
 
 
-def _was_recording(state: State) -> bool:
+def _has_recording_ended(state: State) -> bool:
     return state.recording is not None and not state.recording.on
 
 
-def _replays(state: State) -> bool:
+def _is_replay(state: State) -> bool:
     return state.replay is not None
 
 
-def _waits_for_acks(state: State) -> bool:
-    return any(finding.kind is ACK_LIMIT for finding in state.findings.open())
+def _has_ack_limit_finding(state: State) -> bool:
+    return any(finding.kind is MAX_ACK_PENDING_REACHED for finding in state.findings.list_open())
 
 
-def _runs_load(state: State) -> bool:
+def _is_benchmark_running(state: State) -> bool:
     return state.benchmark is not None and state.benchmark.is_running
 
 
-def _ran_load(state: State) -> bool:
+def _has_benchmark_result(state: State) -> bool:
     return state.benchmark is not None and state.benchmark.finished is not None
 
 
-def _stopped(state: State) -> str:
-    """Return the first consumer at max ack pending."""
-    findings = state.findings.open()
-    return next(finding.entity.consumer for finding in findings if finding.kind is ACK_LIMIT)
+def _consumer_at_ack_limit(state: State) -> str:
+    """Return the name of the first consumer at max ack pending; there must be one."""
+    findings = state.findings.list_open()
+    return next(
+        finding.entity.consumer for finding in findings if finding.kind is MAX_ACK_PENDING_REACHED
+    )
 
 
 def _worst_finding(state: State) -> Finding | None:
-    """Return the worst finding of a consumer, stuck ones first; None without one."""
-    findings = [finding for finding in state.findings.open() if finding.entity.consumer]
-    stuck = [finding for finding in findings if finding.kind in STANDSTILL]
+    """Return the worst finding of a consumer, a stuck one first; None without findings."""
+    findings = [finding for finding in state.findings.list_open() if finding.entity.consumer]
+    stuck = [finding for finding in findings if finding.kind in STUCK_KINDS]
     if stuck:
-        return min(stuck, key=lambda finding: STANDSTILL.index(finding.kind))
+        return min(stuck, key=lambda finding: STUCK_KINDS.index(finding.kind))
     return findings[0] if findings else None
 
 
-def _worst(state: State) -> str:
-    """Return the name of the consumer with the worst finding."""
+def _worst_text(state: State) -> str:
+    """Return which consumer to move the cursor to: the one with the worst finding."""
     finding = _worst_finding(state)
     if finding is None:
         return "Move to any of them with ↓"
-    if finding.kind in STANDSTILL:
+    if finding.kind in STUCK_KINDS:
         return f"{finding.entity.consumer} is stuck: go to it with ↓"
     return f"{finding.entity.consumer}: {finding.kind.word}. ↓ to it"
 
 
-def _place_of_worst(state: State) -> ToApp | None:
+def _open_worst(state: State) -> ToApp | None:
     finding = _worst_finding(state)
     return (
         None
@@ -117,53 +123,53 @@ def _place_of_worst(state: State) -> ToApp | None:
     )
 
 
-def _messages_of_worst(state: State) -> ToApp | None:
+def _open_messages_of_worst(state: State) -> ToApp | None:
     finding = _worst_finding(state)
-    return None if finding is None else messages_message(finding)
+    return None if finding is None else messages_request(finding)
 
 
 STEPS = (
     _Step(
         "The overview is on {screen.overview|0}. Press {screen.consumers|2} for every consumer.",
         "overview",
-        reached="ConsumersScreen",
+        end_screen="ConsumersScreen",
     ),
     _Step(
         "STATUS says what each one does, or what holds it back. {worst}, enter says why.",
         "consumers",
-        reached="ConsumerDetail",
+        end_screen="ConsumerDetail",
     ),
     _Step(
         "What is wrong, since when, on what evidence, and what to do. "
         "{consumer.messages|m} shows the messages.",
-        opens=_place_of_worst,
-        reached="MessagesScreen",
+        first_message=_open_worst,
+        end_screen="MessagesScreen",
     ),
     _Step(
         "Enter opens one, escape goes back. {screen.events|3} shows what happened.",
-        opens=_messages_of_worst,
-        reached="EventsScreen",
+        first_message=_open_messages_of_worst,
+        end_screen="EventsScreen",
     ),
     _Step(
         "The newest is first. {events.time|t} goes to a time: type 2m ago. {screen.findings|5} "
         "lists all that is wrong.",
         "events",
-        reached="FindingsScreen",
+        end_screen="FindingsScreen",
     ),
     _Step(
         "Go with ↓ to one that can be fixed here: {finding.act|.} opens the form for it.",
         "findings",
-        left="ConsumerForm",
-        there=(
+        closed_screen="ConsumerForm",
+        screen_texts=(
             (
                 "ConsumerForm",
                 "The cursor is in the right field: type 0 to make it ten times as many. ^s "
                 "sends it, escape leaves.",
             ),
         ),
-        meanwhile=(
+        state_texts=(
             (
-                _waits_for_acks,
+                _has_ack_limit_finding,
                 "{stopped} receives no more: too many messages wait for their ack. Go to it "
                 "with ↓, {finding.act|.} opens the form.",
             ),
@@ -173,13 +179,13 @@ STEPS = (
         "A fixed finding leaves this list within seconds, {finding.over|f} shows it again. "
         "{screen.overview|0} has what is left.",
         "findings",
-        reached="OverviewScreen",
+        end_screen="OverviewScreen",
     ),
     _Step(
         "Now a work queue of your own: {screen.streams|1}, then {stream.add|a}.",
         "streams",
-        left="StreamForm",
-        there=(
+        closed_screen="StreamForm",
+        screen_texts=(
             (
                 "StreamForm",
                 "Type a name, ↓ to Retention, → until workqueue. ^s sends it, escape leaves.",
@@ -190,8 +196,8 @@ STEPS = (
         "{screen.benchmark|b}, and {bench.pick|b} again: a form for a benchmark. ^o there has "
         "built-in ones, as 15,000 to 3; ^s runs it.",
         "benchmark",
-        holds=_ran_load,
-        there=(
+        is_done=_has_benchmark_result,
+        screen_texts=(
             (
                 "ScenariosScreen",
                 "Go with ↓ to fanout-slow: 15,000 to 3. ^s runs it as it is, enter puts it "
@@ -203,37 +209,40 @@ STEPS = (
                 "to 3; ^s runs it.",
             ),
         ),
-        meanwhile=((_runs_load, "The benchmark runs. Its result appears here at the end."),),
+        state_texts=(
+            (_is_benchmark_running, "The benchmark runs. Its result appears here at the end."),
+        ),
     ),
-    _Step("{record|R} records everything from now on.", holds=_is_recording),
+    _Step("{record|R} records everything from now on.", is_done=_is_recording),
     _Step(
         "No recording is running: {record|R} starts one, and again ends it.",
-        holds=_was_recording,
-        meanwhile=((_is_recording, "natstui records. {record|R} again ends the recording."),),
+        is_done=_has_recording_ended,
+        state_texts=((_is_recording, "natstui records. {record|R} again ends the recording."),),
     ),
-    _Step("{command|:}sessions lists the recordings: enter replays one.", holds=_replays),
+    _Step("{command|:}sessions lists the recordings: enter replays one.", is_done=_is_replay),
     _Step(
         "The same screens show the past. space pauses and continues, escape returns to the list. "
         "{command|:}analyze shows what stood out.",
-        left="AnalysisScreen",
-        there=(
+        closed_screen="AnalysisScreen",
+        screen_texts=(
             (
                 "AnalysisScreen",
                 "What stood out, the worst first, once the recording is read. Escape leaves.",
             ),
         ),
-        meanwhile=(
+        state_texts=(
             (
                 lambda state: state.replay is None,
                 "{command|:}analyze shows what stood out in the newest recording.",
             ),
         ),
     ),
-    _Step("{help|?} lists every key and column of a screen.", left="HelpScreen"),
+    _Step("{help|?} lists every key and column of a screen.", closed_screen="HelpScreen"),
 )
-_END = len(STEPS)
-"""The index after the last step: the last line is shown."""
-_OFF = _END + 1
+_LAST_LINE_INDEX = len(STEPS)
+"""The index after the last step: the last line is shown instead of a step."""
+_GUIDE_OFF_INDEX = _LAST_LINE_INDEX + 1
+"""The index of a guide that is off: nothing is shown."""
 _LAST_LINE = "That was all: {command|:}guide starts again."
 LAST_LINE_S = 20.0
 """How long the last line is shown, unless a key hides it."""
@@ -250,93 +259,97 @@ class Guide(Part):
         self,
         app: App[int],
         state: Callable[[], State],
-        show_soon: Callable[[], None],
+        show_state_soon: Callable[[], None],
         *,
         is_on: bool,
     ) -> None:
-        self._app, self._state, self._show_soon = app, state, show_soon
-        self._at = 0 if is_on else _OFF
-        self._opened = False
-        """The screen that ends the step by being left was opened."""
-        self._was_over = False
-        """What ends the step was so already when the one before was skipped, and still is."""
+        self._app, self._state, self._show_state_soon = app, state, show_state_soon
+        self._index = 0 if is_on else _GUIDE_OFF_INDEX
+        self._was_opened = False
+        """Whether the screen that ends the step by being closed was opened."""
+        self._was_done = False
+        """Whether the step has been done since the previous one was skipped: not by the user."""
 
-    def may(self, action: str, *, typing: bool) -> bool:
-        """Return whether the key is offered: while there is a step to skip, or the last line."""
-        return self._at < _OFF
+    def is_offered(self, action: str, *, typing: bool) -> bool:
+        """Return whether the key is offered: while a step or the last line is shown."""
+        return self._index < _GUIDE_OFF_INDEX
 
     def action_next(self) -> None:
         """Skip to the next step and open its screen, or end the guide."""
-        self._go(self._at + 1)
-        if self._at < _END:
-            step = STEPS[self._at]
-            self._was_over = self._is_over(step)
+        self._set_index(self._index + 1)
+        if self._index < _LAST_LINE_INDEX:
+            step = STEPS[self._index]
+            self._was_done = self._is_done(step)
             if step.mode:
                 # As its key does: not from a screen where something is typed.
                 self._app.call_later(self._app.run_action, f"switch_mode('{step.mode}')")
-            if (message := step.opens(self._state())) is not None:
+            if (message := step.first_message(self._state())) is not None:
                 self._app.post_message(message)
-        self._changed()
+        self._refresh()
 
-    def begin_or_end(self) -> None:
+    def start_or_end(self) -> None:
         """Start with the first step, or end a running guide."""
-        self._go(0 if self._at >= _END else _OFF)
-        self._changed()
+        self._set_index(0 if self._index >= _LAST_LINE_INDEX else _GUIDE_OFF_INDEX)
+        self._refresh()
 
-    def _go(self, index: int) -> None:
-        self._at, self._opened, self._was_over = index, False, False
-        if index == _END:
+    def _set_index(self, index: int) -> None:
+        self._index, self._was_opened, self._was_done = index, False, False
+        if index == _LAST_LINE_INDEX:
             self._app.set_timer(LAST_LINE_S, self._end)
 
     def _end(self) -> None:
         """Hide the last line, unless the guide was started again meanwhile."""
-        if self._at == _END:
-            self._go(_OFF)
-            self._changed()
+        if self._index == _LAST_LINE_INDEX:
+            self._set_index(_GUIDE_OFF_INDEX)
+            self._refresh()
 
-    def _changed(self) -> None:
+    def _refresh(self) -> None:
         self._app.refresh_bindings()
-        self._show_soon()
+        self._show_state_soon()
 
-    def look(self) -> None:
+    def advance(self) -> None:
         """Move to the next step when the current one is done."""
-        if self._at >= _END or not self._app.screen_stack:
+        if self._index >= _LAST_LINE_INDEX or not self._app.screen_stack:
             return
-        step = STEPS[self._at]
-        open_ = self._open()
-        was_left = self._opened and step.left not in open_
-        self._opened = step.left in open_
-        is_done = self._is_over(step)
-        self._was_over = self._was_over and is_done
-        if was_left or (is_done and not self._was_over):
-            self._go(self._at + 1)
+        step = STEPS[self._index]
+        open_ = self._open_class_names()
+        was_left = self._was_opened and step.closed_screen not in open_
+        self._was_opened = step.closed_screen in open_
+        is_done = self._is_done(step)
+        self._was_done = self._was_done and is_done
+        if was_left or (is_done and not self._was_done):
+            self._set_index(self._index + 1)
 
-    def _is_over(self, step: _Step) -> bool:
+    def _is_done(self, step: _Step) -> bool:
         """Return whether the screen that ends a step is in view, or its condition is true."""
         in_view = type(self._app.screen).__name__
-        return in_view == step.reached or step.holds(self._state())
+        return in_view == step.end_screen or step.is_done(self._state())
 
-    def _open(self) -> set[str]:
+    def _open_class_names(self) -> set[str]:
         """Return the class names of the open screens."""
         return {type(screen).__name__ for screen in self._app.screen_stack}
 
     def text(self) -> str:
-        """Return the sentence of the current step, with the user's own keys; empty without one."""
+        """Return the sentence of the current step with the user's own keys; empty when off."""
         screen = self._app.screen if self._app.screen_stack else None
-        if self._at >= _OFF or not isinstance(screen, LiveScreen):
+        if self._index >= _GUIDE_OFF_INDEX or not isinstance(screen, LiveScreen):
             return ""
 
         def key(match: re.Match[str]) -> str:
             return key_of(screen, match[1]) or match[2]
 
         key_id = key_of(screen, "guide.next")
-        if self._at == _END:
-            return _KEY.sub(key, _LAST_LINE) + (f"  ({key_id} closes this)" if key_id else "")
-        sentence = _KEY.sub(key, STEPS[self._at].said(self._state(), self._open()))
+        if self._index == _LAST_LINE_INDEX:
+            return _KEY_PLACEHOLDER.sub(key, _LAST_LINE) + (
+                f"  ({key_id} closes this)" if key_id else ""
+            )
+        sentence = _KEY_PLACEHOLDER.sub(
+            key, STEPS[self._index].current_text(self._state(), self._open_class_names())
+        )
         if "{worst}" in sentence:
-            sentence = sentence.replace("{worst}", _worst(self._state()))
+            sentence = sentence.replace("{worst}", _worst_text(self._state()))
         if "{stopped}" in sentence:
-            sentence = sentence.replace("{stopped}", _stopped(self._state()))
-        return f"Guide {self._at + 1}/{_END}  {sentence}" + (
+            sentence = sentence.replace("{stopped}", _consumer_at_ack_limit(self._state()))
+        return f"Guide {self._index + 1}/{len(STEPS)}  {sentence}" + (
             f"  ({key_id}: next)" if key_id else ""
         )

@@ -8,8 +8,8 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from natstui.errors import Refused
-from natstui.model.findings.recorded import known_so_far
+from natstui.errors import ActionRefused
+from natstui.model.findings.recorded import make_known_findings
 from natstui.model.records.record import PollNow, SetInterval, SetPolling
 from natstui.model.records.recording import StartRecording, StopRecording
 from natstui.tui.app.controls.part import Part
@@ -33,35 +33,39 @@ class Polling(Part):
     ]
 
     def __init__(
-        self, app: App[int], engines: Engines, interval_s: float, show_soon: Callable[[], None]
+        self,
+        app: App[int],
+        engines: Engines,
+        interval_s: float,
+        show_state_soon: Callable[[], None],
     ) -> None:
         self._app = app
         self._engines = engines
-        self.on = True
-        self._show_soon = show_soon
+        self.is_on = True
+        self._show_state_soon = show_state_soon
         self.interval_s = interval_s
 
-    def may(self, action: str, *, typing: bool) -> bool:
-        """Return whether an action is offered: not in a replay, and no letter where text
-        is typed.
+    def is_offered(self, action: str, *, typing: bool) -> bool:
+        """Return whether an action is offered: not in a replay, and no letter key where text is
+        typed.
         """
-        return not self._engines.replaying and (action == "now" or not typing)
+        return not self._engines.is_replaying and (action == "now" or not typing)
 
     def action_pause(self) -> None:
         """Stop or resume polling."""
-        self.on = not self.on
-        self._engines.send_all(SetPolling(0, self.on))
-        self._show_soon()
-        self._app.notify("polling goes on" if self.on else "polling is paused", timeout=2)
+        self.is_on = not self.is_on
+        self._engines.send_all(SetPolling(0, self.is_on))
+        self._show_state_soon()
+        self._app.notify("polling continues" if self.is_on else "polling is paused", timeout=2)
 
     def action_now(self) -> None:
         """Request a poll at once."""
         self._engines.send_all(PollNow(0))
 
-    def tell(self, system: str) -> None:
-        """Apply the current polling to a system that was added."""
+    def apply_to(self, system: str) -> None:
+        """Send the polling interval, and a pause, to the engine of an added system."""
         self._engines.send(SetInterval(0, self.interval_s), system)
-        if not self.on:
+        if not self.is_on:
             self._engines.send(SetPolling(0, False), system)
 
     def action_faster(self) -> None:
@@ -73,7 +77,7 @@ class Polling(Part):
         self.poll_every(min((s for s in INTERVALS_S if s > self.interval_s), default=60.0))
 
     def poll_every(self, interval_s: float) -> None:
-        """Request another polling interval."""
+        """Request another polling interval, in seconds, from all engines."""
         self.interval_s = interval_s
         self._engines.send_all(SetInterval(0, interval_s))
         self._app.notify(f"polling every {interval_s:g} s", timeout=2)
@@ -90,35 +94,35 @@ class Recording(Part):
     def __init__(self, app: App[int], engines: Engines) -> None:
         self._app = app
         self._engines = engines
-        self.asked_for = False
-        """Whether somebody began it here, by its key or its command."""
+        self.started_here = False
+        """Whether the user started the recording here, by key or command."""
 
-    def may(self, action: str, *, typing: bool) -> bool:
+    def is_offered(self, action: str, *, typing: bool) -> bool:
         """Return whether an action is offered: not in a replay, and no letter where text
         is typed.
         """
-        return not self._engines.replaying and not typing
+        return not self._engines.is_replaying and not typing
 
     def action_record(self) -> None:
         """Start or stop recording."""
         self.start_or_stop("")
 
     def start_or_stop(self, name: str) -> None:
-        """Start recording under a name, or stop it."""
+        """Start a recording named `name`, or stop the running one."""
         recording = self._engines.state.recording
-        self.asked_for = recording is None or not recording.on
+        self.started_here = recording is None or not recording.on
         command: StartRecording | StopRecording = StopRecording(0)
-        if self.asked_for:
+        if self.started_here:
             state = self._engines.state
-            findings = known_so_far(state.findings, state.now_at_us)
+            findings = make_known_findings(state.findings, state.now_at_us)
             command = StartRecording(0, name, findings)
         SystemEngine(self._app, None).start(command, "recording")
 
     def action_note(self) -> None:
-        """Prompt for a note, and record it."""
+        """Open the command line with `:note`, if notes may be written."""
         try:
             self._engines.check_host_change()
-        except Refused as error:
+        except ActionRefused as error:
             show_error(self._app, error)
             return
         if isinstance(self._app.screen, LiveScreen):

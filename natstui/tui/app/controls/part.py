@@ -8,7 +8,7 @@ from textual.binding import BindingType
 
 
 class Part:
-    """Keys, their actions, and when these are offered.
+    """A part of the app with its own keys.
 
     A key names its action as `part('polling', 'faster')`: the name of the part in `Parts`, and the
     name of its method without `action_`.
@@ -16,8 +16,8 @@ class Part:
 
     BINDINGS: ClassVar[list[BindingType]] = []
 
-    def may(self, action: str, *, typing: bool) -> bool:
-        """Return whether an action is offered; `typing`: the screen in view takes letters
-        as text.
+    def is_offered(self, action: str, *, typing: bool) -> bool:
+        """Return whether an action is offered; `typing`: letters are text on the screen in
+        view.
         """
         return not typing

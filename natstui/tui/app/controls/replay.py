@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import ClassVar
 
 from textual.app import App
@@ -20,11 +22,11 @@ from natstui.model.records.recording import (
 )
 from natstui.tui.app.controls.part import Part
 from natstui.tui.app.engines import Engines
-from natstui.tui.app.screens import close_covering, go_to
+from natstui.tui.app.screens import close_upper_screens, open_mode
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.timeline import REPLAY_KEYS, ReplayKey
 from natstui.tui.kit.keys import key_of
-from natstui.tui.sessions.seeking import moment_us
+from natstui.units import parse_duration_ns
 
 
 def _binding(replay_key: ReplayKey) -> Binding:
@@ -44,7 +46,7 @@ def _binding(replay_key: ReplayKey) -> Binding:
 class ReplayControls(Part):
     """Moves through a recording, and compares two of its moments."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [_binding(one) for one in REPLAY_KEYS]
+    BINDINGS: ClassVar[list[BindingType]] = [_binding(replay_key) for replay_key in REPLAY_KEYS]
 
     def __init__(self, app: App[int], engines: Engines) -> None:
         self._app = app
@@ -52,17 +54,21 @@ class ReplayControls(Part):
         self.marked_a: State | None = None
         """The marked state A, to compare others with."""
 
-    def may(self, action: str, *, typing: bool) -> bool:
-        """Return whether a key is offered: in a replay, and not while the focus takes letters as
-        text.
+    def is_offered(self, action: str, *, typing: bool) -> bool:
+        """Return whether a key is offered: in a replay, unless letters are text in the focused
+        widget.
         """
         focus = self._app.focused
-        text = focus is not None and focus.check_consume_key("a", "a")
-        return self._engines.replaying and not text and isinstance(self._app.screen, LiveScreen)
+        is_editor = focus is not None and focus.check_consume_key("a", "a")
+        return (
+            self._engines.is_replaying
+            and not is_editor
+            and isinstance(self._app.screen, LiveScreen)
+        )
 
     @property
     def position(self) -> ReplayPosition:
-        """Return the position of the replay; raises UsageError without a replay."""
+        """Return the position in the recording; raises UsageError without a replay."""
         position = self._engines.state.replay
         if position is None:
             raise UsageError("this is a live server: :sessions lists recordings to replay")
@@ -70,33 +76,33 @@ class ReplayControls(Part):
 
     def open(self, folder: str) -> None:
         """Replay the recording in a folder, starting on the overview."""
-        self._engines.replay_session(folder, self._make_room)
+        self._engines.replay_session(folder, self._prepare_overview)
 
-    async def _make_room(self) -> bool:
+    async def _prepare_overview(self) -> bool:
         """Open the overview; returns False if an open screen has typed text."""
-        if not await close_covering(self._app):
+        if not await close_upper_screens(self._app):
             return False
         self.marked_a = None
         # What was in view, as the result of a load, may be nothing that was recorded.
-        await go_to(self._app, "overview")
+        await open_mode(self._app, "overview")
         return True
 
     def leave(self) -> bool:
-        """Leave a replay for the screen that opened it; returns False if the command line opened
-        it.
+        """Close a replay that was opened here; returns False if the app was opened on the
+        recording, or no replay is shown.
         """
-        if self._engines.shown is self._engines.home:
+        if self._engines.shown_follower is self._engines.home_follower:
             return False
         self.marked_a = None
         self._engines.show_home()
         return True
 
     def seek(self, text: str) -> None:
-        """Seek to a typed moment; raises UsageError."""
+        """Seek to a typed time such as `+30s`; raises UsageError if the time is not valid."""
         self._engines.send(SeekTo(0, moment_us(text, self.position)))
 
     def action_play(self) -> None:
-        """Play, or pause."""
+        """Play or pause the recording."""
         self._engines.send(PauseReplay(0) if self.position.playing else Play(0))
 
     def action_step(self, polls_count: int) -> None:
@@ -108,7 +114,7 @@ class ReplayControls(Part):
         self._engines.send(SeekMark(0, forward))
 
     def action_speed(self, speeds_count: int) -> None:
-        """Replay slower or faster."""
+        """Change the speed by `speeds_count` steps, slower if negative."""
         self._engines.send(ChangeSpeed(0, speeds_count))
 
     def action_seek(self) -> None:
@@ -119,7 +125,7 @@ class ReplayControls(Part):
     def action_mark_a(self) -> None:
         """Mark the current state as A, to compare others with it."""
         self.marked_a = self._engines.state
-        self._engines.show_soon()
+        self._engines.show_state_soon()
 
     def action_compare(self) -> None:
         """Show the differences between A and the current state."""
@@ -133,3 +139,53 @@ class ReplayControls(Part):
         if isinstance(self._app.screen, CompareScreen):
             self._app.screen.dismiss()
         self._app.push_screen(CompareScreen(self.marked_a))
+
+
+_TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?")
+_FORMAT_HELP = "write a time as 14:30, 14:30:05, 2026-11-20T14:30:05, or a step as +30s, -5m"
+
+
+def moment_us(text: str, replay: ReplayPosition, zone: tzinfo | None = None) -> int:
+    """Return the typed moment, in the local time zone unless it names one; raises UsageError.
+
+    A time of day is the one nearest to the current moment that is within the recording.
+    """
+    text = text.strip()
+    if text[:1] in ("+", "-"):
+        return _distant_us(text, replay)
+    try:
+        if match := _TIME_OF_DAY.fullmatch(text):
+            return _at_time_us(match, replay, zone)
+        moment = datetime.fromisoformat(text)
+        moment = moment if moment.tzinfo else _local(moment, zone)
+    except (ValueError, OverflowError) as error:
+        # Also what a calendar holds and a time zone moves out of it.
+        raise UsageError(f"{text!r} is no time: {_FORMAT_HELP}") from error
+    return round(moment.timestamp() * 1e6)
+
+
+def _distant_us(text: str, replay: ReplayPosition) -> int:
+    try:
+        distance_us = parse_duration_ns(text[1:].strip()) // 1000
+    except ValueError as error:
+        raise UsageError(f"{text!r} is no distance: {_FORMAT_HELP}") from error
+    return replay.at_us + (distance_us if text[0] == "+" else -distance_us)
+
+
+def _at_time_us(match: re.Match[str], replay: ReplayPosition, zone: tzinfo | None) -> int:
+    hour, minute, second = int(match[1]), int(match[2]), float(match[3] or 0)
+    if hour > 23 or minute > 59 or second >= 60:
+        raise UsageError(f"{match[0]!r} is not a time of day: {_FORMAT_HELP}")
+    current = datetime.fromtimestamp(replay.at_us / 1e6, UTC).astimezone(zone)
+    midnight = datetime(current.year, current.month, current.day)
+    since = timedelta(hours=hour, minutes=minute, seconds=second)
+    moments_us = [
+        round(_local(midnight + timedelta(days=days) + since, zone).timestamp() * 1e6)
+        for days in (0, -1, 1)
+    ]
+    candidates_us = [us for us in moments_us if replay.start_at_us <= us <= replay.end_at_us]
+    return min(candidates_us or moments_us[:1], key=lambda us: abs(us - replay.at_us))
+
+
+def _local(moment: datetime, zone: tzinfo | None) -> datetime:
+    return moment.replace(tzinfo=zone) if zone is not None else moment.astimezone()

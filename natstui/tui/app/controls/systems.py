@@ -19,8 +19,8 @@ from natstui.tui.app.engines import Engines
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
-from natstui.tui.app.screens import close_covering
-from natstui.tui.frame.head.several import trouble_of
+from natstui.tui.app.screens import close_upper_screens
+from natstui.tui.frame.head.several import find_silence_reason
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.systems import system_of
@@ -34,20 +34,20 @@ class Contexts:
     """The contexts of the NATS CLI and the profiles that can be added."""
 
     names: Callable[[], Sequence[str]]
-    """Returns the names of all of them."""
+    """Returns the names of all contexts and profiles."""
     connect: Callable[[str], Callable[..., Link]]
-    """Returns, for a name, the function that starts its engine."""
+    """Returns the function that starts the engine of a context, by the name of the context."""
     own: str = ""
-    """The name of the system that the app was opened on; empty: its engine's name for it."""
+    """The name of the system that the app was opened on; empty to use the engine's target."""
 
 
-def _none_known(name: str) -> Callable[..., Link]:
+def _refuse_context(name: str) -> Callable[..., Link]:
     raise UsageError(f"{clean_line(name)}: this screen watches only one system")
 
 
-NO_CONTEXTS = Contexts(lambda: (), _none_known)
-_REMOVE = "stop watching"
-_GO = "go to"
+NO_CONTEXTS = Contexts(lambda: (), _refuse_context)
+_STOP_WATCHING = "stop watching"
+_SWITCH = "go to"
 
 
 class Systems(Part):
@@ -63,60 +63,67 @@ class Systems(Part):
         self._app, self._engines, self._contexts = app, engines, contexts
         self._polling = polling
 
-    def may(self, action: str, *, typing: bool) -> bool:
-        """Return whether the key is offered: with several systems, or further contexts."""
+    def is_offered(self, action: str, *, typing: bool) -> bool:
+        """Return whether the key is offered: several systems are watched, and the screen in view
+        shows only one.
+        """
         screen = self._app.screen
         shows_single = (
             isinstance(screen, LiveScreen)
-            and screen.where.bound is None
-            and screen.where.meant is None
+            and screen.scope.bound_system is None
+            and screen.scope.get_target_keys is None
         )
-        return shows_single and not typing and bool(self._engines.several())
+        return shows_single and not typing and bool(self._engines.system_states())
 
     def action_next(self) -> None:
         """Show the next system."""
         names = list(self._engines.systems)
-        index = names.index(self._engines.acting.name)
+        index = names.index(self._engines.acting_system.name)
         self._show(names[(index + 1) % len(names)])
 
-    def keep_in_view(self) -> None:
-        """Make the acting system of the screen in view the current one, before another screen is
-        opened.
+    def make_viewed_current(self) -> None:
+        """Make the acting system of the screen in view the current one; called before another
+        screen is opened.
         """
-        self._engines.current = self._engines.acting.name
+        self._engines.current = self._engines.acting_system.name
 
-    def bind(self, screen: Screen[object], system: str | None) -> None:
-        """Bind a screen on top of another one to the system it was opened on."""
+    def assign_system(self, screen: Screen[object], system: str | None) -> None:
+        """Assign a system, by default the current one, to a screen that is above another screen.
+
+        A screen keeps the system that was assigned first.
+        """
         if isinstance(screen, LiveScreen) and len(self._app.screen_stack) > 1:
-            screen.where.bound = screen.where.bound or system or self._engines.current
+            screen.scope.bound_system = (
+                screen.scope.bound_system or system or self._engines.current
+            )
 
     def _show(self, name: str) -> None:
         self._engines.current = name
-        self._engines.show_soon()
+        self._engines.show_state_soon()
 
-    async def go_to(self, name: str) -> None:
-        """Make a system the current one, adding it if it is not watched yet."""
+    async def switch_to(self, name: str) -> None:
+        """Make a system the current one; a system that is not watched yet is added."""
         if name not in self._engines.systems:
             await self._add(name)
             return
-        if not await close_covering(self._app):
+        if not await close_upper_screens(self._app):
             return
         screen = self._app.screen
-        if not isinstance(screen, TableScreen) or not screen.where.joins:
+        if not isinstance(screen, TableScreen) or not screen.scope.is_joined:
             self._show(name)
-        elif not _go_to_row_of(screen, name):
+        elif not _move_to_system(screen, name):
             self._app.notify(f"{clean_line(name)} has no rows here", timeout=3)
             self._show(name)
             self._app.switch_mode("server")
 
-    async def go_to_account(self, account: str) -> None:
+    async def switch_to_account(self, account: str) -> None:
         """Add another account of the current system as a system, and make it the current one."""
-        acting = self._engines.acting
+        acting = self._engines.acting_system
         # Another system may have its name.
         is_name_taken = account in self._engines.systems and not self._is_account(account)
         name = f"{account}@{acting.name}" if is_name_taken else account
         if name in self._engines.systems:
-            await self.go_to(name)
+            await self.switch_to(name)
         else:
             await self._add(name, lambda: partial(acting.connect, "--account", account))
 
@@ -125,24 +132,24 @@ class Systems(Part):
         return engine_started is not None and engine_started.account is not None
 
     async def _add(
-        self, name: str, connecting: Callable[[], Callable[..., Link]] | None = None
+        self, name: str, get_connect: Callable[[], Callable[..., Link]] | None = None
     ) -> None:
-        if self._engines.replaying:
+        if self._engines.is_replaying:
             raise UsageError("a recording is shown: :live leads back to the server")
         try:
-            connect = self._contexts.connect(name) if connecting is None else connecting()
+            connect = self._contexts.connect(name) if get_connect is None else get_connect()
             link = await asyncio.to_thread(connect)
             try:
                 notify = partial(self._app.notify, severity="warning")
                 engine_started = await asyncio.to_thread(link.wait_started, notify)
             except NatstuiError:
-                await link.close_aside()
+                await link.close_in_thread()
                 raise
         except NatstuiError as error:
             self._app.notify(safe_copy(str(error)), severity="error", timeout=10)
             return
         self._engines.add(OpenSystem(name, engine_started, link, connect))
-        self._polling.tell(name)
+        self._polling.apply_to(name)
         self._app.refresh_bindings()
 
     def remove(self, name: str) -> None:
@@ -150,11 +157,11 @@ class Systems(Part):
         self._engines.remove(name)
         self._app.refresh_bindings()
 
-    def ask(self) -> None:
-        """Show the watched and available systems, and switch to, add or remove one."""
+    def show_systems(self) -> None:
+        """Show the watched and available systems, and switch to, add or remove the picked one."""
         watched_systems = self._engines.systems
-        states = {system.name: system for system in self._engines.several()}
-        acting = self._engines.acting.name
+        states = {system.name: system for system in self._engines.system_states()}
+        acting = self._engines.acting_system.name
         options = []
         for name in (
             *watched_systems,
@@ -162,31 +169,31 @@ class Systems(Part):
         ):
             if name not in watched_systems:
                 description = "add it"
-            elif name in states and (error_text := trouble_of(states[name])):
+            elif name in states and (error_text := find_silence_reason(states[name])):
                 description = f"watched: {error_text}"
             else:
                 description = (
                     "watched, and keys act on this system" if name == acting else "watched"
                 )
             options.append((name, description))
-        run_task(self._app, self._choose, options)
+        run_task(self._app, self._pick_system, options)
 
-    async def _choose(self, options: list[tuple[str, str]]) -> None:
+    async def _pick_system(self, options: list[tuple[str, str]]) -> None:
         name = await self._app.push_screen_wait(Pick("Systems", options))
         if name is None:
             return
-        action: str | None = _GO
+        action: str | None = _SWITCH
         if name in self._engines.systems and len(self._engines.systems) > 1:
             remove = "stop watching this system; nothing changes on its server"
-            actions = ((_GO, "keys act on this system"), (_REMOVE, remove))
+            actions = ((_SWITCH, "keys act on this system"), (_STOP_WATCHING, remove))
             action = await self._app.push_screen_wait(Pick(name, actions))
-        if action == _GO:
-            await self.go_to(name)
-        elif action == _REMOVE:
+        if action == _SWITCH:
+            await self.switch_to(name)
+        elif action == _STOP_WATCHING:
             self.remove(name)
 
 
-def _go_to_row_of(screen: TableScreen, system: str) -> bool:
+def _move_to_system(screen: TableScreen, system: str) -> bool:
     """Move the cursor to the first row of a system; return whether there is one."""
     rows = screen.rows
     positions = [] if rows is None else [system_of(rows.key(row)) == system for row in rows.order]

@@ -1,4 +1,4 @@
-"""The benchmark form: converts a scenario file to fields and back.
+"""Contents of the benchmark form: conversion between a scenario file and fields.
 
-`fields` has the fields, `document` reads and writes the file, `preview` describes the run.
+`fields` has the fields, `document` converts, `preview` describes the resulting run.
 """

@@ -1,4 +1,4 @@
-"""The fields of the form, and which of them a pattern has. Pure."""
+"""The fields of the form, and those that each kind of benchmark has. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from natstui.model.bench.patterns import Pattern
 from natstui.units import parse_bytes, parse_count, parse_duration_ns
 
 Texts = Mapping[str, str]
-"""The texts of the fields, by field path."""
+"""Field path → text."""
 
 SENDING: Mapping[Pattern, tuple[str, str]] = {
     "publish": ("core", ""),
@@ -25,7 +25,7 @@ SENDING: Mapping[Pattern, tuple[str, str]] = {
     "kv-put": ("kv", "put"),
     "kv-get": ("kv", "get"),
 }
-"""Pattern of the first role that sends or gets → kind of benchmark, and way of sending."""
+"""Pattern of the first sending or getting role → kind of benchmark, and way of sending."""
 RECEIVING: Mapping[Pattern, tuple[str, str]] = {
     "subscribe": ("core", ""),
     "serve": ("request", ""),
@@ -35,13 +35,13 @@ RECEIVING: Mapping[Pattern, tuple[str, str]] = {
     "js-ordered": ("stream", "ordered"),
     "js-respond": ("respond", ""),
 }
-"""Pattern of the first role that receives → kind of benchmark, and way of receiving."""
+"""Pattern of the first receiving role → kind of benchmark, and way of receiving."""
 SHAPES = ("core", "request", "stream", "respond", "read", "kv")
 WAYS = {"stream": "publish", "read": "read", "kv": "keys"}
 """Kind of benchmark → the field with its way of sending."""
 
 
-def _ways(table: Mapping[Pattern, tuple[str, str]], shape: str) -> tuple[str, ...]:
+def _list_ways(table: Mapping[Pattern, tuple[str, str]], shape: str) -> tuple[str, ...]:
     return tuple(way for kind, way in table.values() if kind == shape)
 
 
@@ -57,14 +57,14 @@ FIELDS = (
            "Respond: requests over streams. Read: gets of stored messages. Kv: keys.",
            choices=SHAPES),
     _field("publish", "Publish", "choice", "How messages are published to the stream.",
-           choices=_ways(SENDING, "stream")),
+           choices=_list_ways(SENDING, "stream")),
     _field("consume", "Consume", "choice",
            "How workers consume the stream; ordered: each worker receives all messages.",
-           choices=_ways(RECEIVING, "stream")),
+           choices=_list_ways(RECEIVING, "stream")),
     _field("read", "Get", "choice", "Get stored messages one by one, or many per request.",
-           choices=_ways(SENDING, "read")),
+           choices=_list_ways(SENDING, "read")),
     _field("keys", "Do", "choice", "Put values into a bucket, or get them.",
-           choices=_ways(SENDING, "kv")),
+           choices=_list_ways(SENDING, "kv")),
     _field("publishers", "Publishers", "count", "Worker processes that send; 0: none."),
     _field("consumers", "Consumers", "count",
            "Worker processes that receive; on a stream they share its messages. 0: none."),
@@ -102,12 +102,12 @@ _ABSENT: Mapping[str, frozenset[str]] = {
 
 
 def is_shown(path: str, shape: str) -> bool:
-    """Return whether a kind of benchmark has a field."""
+    """Return whether a kind of benchmark has the field with this path."""
     return path not in _ABSENT.get(shape, frozenset())
 
 
 _FAULT = re.compile(r"(kill|add|pause|resume)\s+([\w-]+)\s+(\S+)")
-_SHAPED = re.compile(
+_VARYING_RATE = re.compile(
     r"burst\s+(?P<burst>\S+)\s+every\s+(?P<every>\S+)"
     r"|ramp\s+(?P<low>\S+)\s+(?P<high>\S+)\s+over\s+(?P<over>\S+)"
     r"|steps\s+(?P<steps>.+?)\s+every\s+(?P<each>\S+)"
@@ -115,23 +115,23 @@ _SHAPED = re.compile(
 
 
 def rate_value(text: str) -> float | int | dict[str, object] | None:
-    """Return a rate as in a scenario; raises ValueError for an invalid text."""
+    """Return a typed rate as in a scenario, None if empty; raises ValueError for a bad text."""
     if not text.strip():
         return None
-    match = _SHAPED.fullmatch(text.strip())
+    match = _VARYING_RATE.fullmatch(text.strip())
     if match is None:
         return parse_count(text) or None
     if match["burst"]:
-        return {"burst": parse_count(match["burst"]), "every": _duration(match["every"])}
+        return {"burst": parse_count(match["burst"]), "every": _check_duration(match["every"])}
     if match["steps"]:
         steps = [parse_count(count_text) for count_text in match["steps"].split()]
-        return {"steps": steps, "every": _duration(match["each"])}
+        return {"steps": steps, "every": _check_duration(match["each"])}
     ramp = [parse_count(match["low"]), parse_count(match["high"])]
-    return {"ramp": ramp, "over": _duration(match["over"])}
+    return {"ramp": ramp, "over": _check_duration(match["over"])}
 
 
-def rate_words(value: object) -> str:
-    """Return a scenario's rate as it is typed."""
+def rate_field_text(value: object) -> str:
+    """Return the text to type for a scenario's rate; empty without a rate."""
     if not isinstance(value, Mapping):
         return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
     interval_text = value.get("every", "5s")
@@ -144,33 +144,33 @@ def rate_words(value: object) -> str:
 
 
 def faults_value(text: str) -> list[dict[str, object]]:
-    """Return the faults of a text; raises ValueError for an invalid text."""
+    """Return typed faults as a scenario has them; raises ValueError for a bad text."""
     faults: list[dict[str, object]] = []
     for part in filter(None, map(str.strip, text.split(";"))):
         match = _FAULT.fullmatch(part)
         if match is None:
             raise ValueError(f"write {part!r} like this: kill consumers 4s")
         kind, role, time_text = match.groups()
-        faults.append({"at": _duration(time_text), "kind": kind, "role": role})
+        faults.append({"at": _check_duration(time_text), "kind": kind, "role": role})
     return faults
 
 
-def _duration(text: str) -> str:
+def _check_duration(text: str) -> str:
     parse_duration_ns(text)
     return text
 
 
-def _whole(text: str) -> object:
+def _parse_nonnegative(text: str) -> object:
     count = parse_count(text)
     if count < 0:
         raise ValueError(f"{text} is negative")
     return count
 
 
-_READ: Mapping[str, Callable[[str], object]] = {
-    "publishers": _whole,
-    "consumers": _whole,
-    "replicas": _whole,
+_PARSERS: Mapping[str, Callable[[str], object]] = {
+    "publishers": _parse_nonnegative,
+    "consumers": _parse_nonnegative,
+    "replicas": _parse_nonnegative,
     "size": parse_bytes,
     "rate": rate_value,
     "msgs": lambda text: parse_count(text) if text else None,
@@ -179,11 +179,11 @@ _READ: Mapping[str, Callable[[str], object]] = {
 }
 
 
-def mistakes(texts: Texts) -> dict[str, str]:
-    """Return the errors of the shown fields, a sentence for each."""
+def find_errors(texts: Texts) -> dict[str, str]:
+    """Return field path → error of every shown field with a bad text."""
     errors: dict[str, str] = {}
     for field in FIELDS:
-        parse = _READ.get(field.path)
+        parse = _PARSERS.get(field.path)
         if parse is None or not is_shown(field.path, texts["shape"]):
             continue
         try:
@@ -196,8 +196,11 @@ def mistakes(texts: Texts) -> dict[str, str]:
 _STEPS = (1, 2, 5)
 
 
-def slid(text: str, direction: int) -> str:
-    """Return the next round rate above or below: 1, 2, 5, 10, 20 …; below 1 there is no limit."""
+def next_round_rate(text: str, direction: int) -> str:
+    """Return the next higher or lower round rate: 1, 2, 5, 10, 20 …; below 1 follows "", no limit.
+
+    A bad text is returned unchanged.
+    """
     try:
         now = parse_count(text) if text.strip() else 0
     except ValueError:

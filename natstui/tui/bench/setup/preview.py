@@ -1,4 +1,4 @@
-"""The preview of a filled form: messages per second, bytes on disk, and the equivalent command."""
+"""The preview of a filled form: traffic, storage, a drawing, and the equivalent command. Pure."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _OVERRIDES = {
     "stream": "stream",
     "storage": "storage",
 }
-"""Fields → the flag of `natstui bench SCENARIO` that changes the same."""
+"""Field path → flag of `natstui bench SCENARIO` with the same effect."""
 
 
 def preview_lines(texts: Texts) -> list[str]:
-    """Return the expected traffic and storage as lines; the texts must be valid."""
-    return [_traffic(texts), _disk(texts)]
+    """Return two lines, the expected traffic and storage; the texts must be valid."""
+    return [_traffic_text(texts), _storage_text(texts)]
 
 
-_WHO = {
+_ROLE_LABELS = {
     "core": ("publisher", "subscriber"),
     "request": ("requester", "responder"),
     "stream": ("publisher", "consumer"),
@@ -49,27 +49,27 @@ _WHO = {
     "read": ("", "reader"),
     "kv": ("client", ""),
 }
-"""Names of the senders and receivers in each kind of benchmark."""
+"""Kind of benchmark → names of its senders and receivers."""
 
 
 def drawing_lines(texts: Texts, width: int) -> list[str]:
-    """Return a drawing of senders, subject or stream, and receivers: as boxes if they fit, else a
-    line.
+    """Return a drawing of senders, subject or stream, and receivers: boxes, or one line if those
+    are wider than `width` cells.
     """
-    shape, (sending, receiving) = texts["shape"], _counts(texts)
-    senders, receivers = _WHO[shape]
+    shape, (sending, receiving) = texts["shape"], _worker_counts(texts)
+    senders, receivers = _ROLE_LABELS[shape]
     if shape == "read":
         sending, receiving = 0, sending
-    through = texts["subject"] if shape in ("core", "request") else texts["stream"]
+    subject_or_stream = texts["subject"] if shape in ("core", "request") else texts["stream"]
     boxes = [
         counted(sending, senders) if senders and sending else "",
-        clean_line(through),
+        clean_line(subject_or_stream),
         counted(receiving, receivers) if receivers and receiving else "",
     ]
     parts = [box for box in boxes if box]
     has_replies = shape in ("request", "respond")
-    per_s = _per_s(texts)
-    rate = f" {rate_text(per_s)}/s " if per_s is not None and sending else "─"
+    messages_per_s = _parse_messages_per_s(texts)
+    rate = f" {rate_text(messages_per_s)}/s " if messages_per_s is not None and sending else "─"
     arrows = [f"──{rate}─▶", "────▶"][0 if boxes[0] else 1 :]
     if shape == "kv" and texts["keys"] == "get":
         arrows = [arrows[0].replace("▶", "─").replace("──", "◀─", 1)]
@@ -91,12 +91,15 @@ def drawing_lines(texts: Texts, width: int) -> list[str]:
     return [rows[0], middle, rows[1]]
 
 
-def _counts(texts: Texts) -> tuple[int, int]:
+def _worker_counts(texts: Texts) -> tuple[int, int]:
     return parse_count(texts["publishers"]), parse_count(texts["consumers"])
 
 
-def _per_s(texts: Texts) -> float | None:
-    """Return the mean rate of all senders; None without a limit."""
+def _parse_messages_per_s(texts: Texts) -> float | None:
+    """Return the messages per second of all senders, of steps and ramps the maximum.
+
+    None without a limit.
+    """
     if not is_shown("rate", texts["shape"]):
         return None
     rate = rate_value(texts["rate"])
@@ -108,43 +111,43 @@ def _per_s(texts: Texts) -> float | None:
     return float(max(numbers))
 
 
-def _total(texts: Texts) -> float | None:
-    """Return the total number of messages; None if unknown."""
+def _total_msgs(texts: Texts) -> float | None:
+    """Return the expected total number of messages; None if unknown."""
     if texts["msgs"].strip():
         return parse_count(texts["msgs"])
-    per_s = _per_s(texts)
-    if per_s is None or not texts["duration"].strip():
+    messages_per_s = _parse_messages_per_s(texts)
+    if messages_per_s is None or not texts["duration"].strip():
         return None
-    return per_s * parse_duration_ns(texts["duration"]) / 1e9
+    return messages_per_s * parse_duration_ns(texts["duration"]) / 1e9
 
 
-def _traffic(texts: Texts) -> str:
-    publishers, consumers = _counts(texts)
-    shape, per_s = texts["shape"], _per_s(texts)
+def _traffic_text(texts: Texts) -> str:
+    publishers, consumers = _worker_counts(texts)
+    shape, messages_per_s = texts["shape"], _parse_messages_per_s(texts)
     copies = consumers if shape == "core" or texts["consume"] == "ordered" else min(consumers, 1)
     copies = copies if is_shown("consumers", shape) else 0
     if not publishers:
         return "receives every message as fast as possible"
-    total = _total(texts)
+    total = _total_msgs(texts)
     total_note = "" if total is None else f", {count_text(total)} in all"
-    if per_s is None:
+    if messages_per_s is None:
         times = f", each received {copies}×" if copies > 1 else ""
         if copies == 1 and consumers > 1:
             times = f", shared by {consumers} consumers"
         return f"as fast as possible{times}{total_note}"
-    received_text = f", {rate_text(per_s * copies)}/s received" if copies else ""
+    received_text = f", {rate_text(messages_per_s * copies)}/s received" if copies else ""
     size = parse_bytes(texts["size"]) if is_shown("size", shape) else None
-    flow = "" if size is None else f" ({bytes_text(per_s * (1 + copies) * size)}/s)"
+    flow = "" if size is None else f" ({bytes_text(messages_per_s * (1 + copies) * size)}/s)"
     rate_prefix = "up to " if isinstance(rate_value(texts["rate"]), Mapping) else ""
-    return f"{rate_prefix}{rate_text(per_s)}/s sent{received_text}{flow}{total_note}"
+    return f"{rate_prefix}{rate_text(messages_per_s)}/s sent{received_text}{flow}{total_note}"
 
 
-def _disk(texts: Texts) -> str:
+def _storage_text(texts: Texts) -> str:
     shape = texts["shape"]
     writes = is_shown("storage", shape) and parse_count(texts["publishers"])
     if not writes or (shape == "kv" and texts["keys"] == "get"):
         return "nothing is stored"
-    storage, total = texts["storage"], _total(texts)
+    storage, total = texts["storage"], _total_msgs(texts)
     replicas = max(parse_count(texts["replicas"]), 1)
     size, subject = parse_bytes(texts["size"]), len(texts["subject"])
     storage_text = "of memory" if storage == "memory" else "on disk"
@@ -157,11 +160,10 @@ def _disk(texts: Texts) -> str:
 
 
 def command_text(document: Document, texts: Texts, base: tuple[str, Document] | None) -> str:
-    """Return the equivalent command; `base` is the ready scenario of the start."""
-    meant = with_texts(document, texts)
-    arguments = _short(texts)
-    if arguments and _same(with_texts({}, texts), meant):
-        return _command([*arguments, *_common(texts)])
+    """Return the equivalent command; `base` is the ready scenario that filled the form."""
+    arguments = _short_form_arguments(texts)
+    if arguments and _is_same(with_texts({}, texts), with_texts(document, texts)):
+        return _command([*arguments, *_common_arguments(texts)])
     if base is not None and (changes := _changes(base[1], texts)) is not None:
         return _command([base[0], *changes])
     return "natstui bench run FILE, with the text of this form as FILE"
@@ -171,39 +173,39 @@ def _command(arguments: list[str]) -> str:
     return f"natstui bench {shlex.join(arguments)}"
 
 
-def _same(first: Document, second: Document) -> bool:
-    return _plain(first) == _plain(second)
+def _is_same(first: Document, second: Document) -> bool:
+    return _comparable(first) == _comparable(second)
 
 
-def _plain(document: Document) -> Document:
-    """Return a document without the texts for people, and without the names of its roles."""
+def _comparable(document: Document) -> Document:
+    """Return a document without title, description and names of roles, for a comparison."""
     remaining = {
         key: value for key, value in document.items() if key not in ("title", "description")
     }
     roles = [{k: v for k, v in role.items() if k != "name"} for role in remaining.get("role", [])]
-    return {**remaining, "role": [_counted(role) for role in roles]}
+    return {**remaining, "role": [_with_parsed_msgs(role) for role in roles]}
 
 
-def _counted(role: Document) -> Document:
+def _with_parsed_msgs(role: Document) -> Document:
     msgs = role.get("msgs")
     return role if msgs is None else {**role, "msgs": parse_count(str(msgs))}
 
 
 def _changes(document: Document, texts: Texts) -> list[str] | None:
-    """Return the flags that change a scenario into the form's; None if no flags can."""
+    """Return the flags that change a ready scenario into that of the form; None without such."""
     before = texts_of(document)
     changed_paths = [path for path in before if before[path] != texts[path]]
     if any(path not in _OVERRIDES for path in changed_paths if path != "checks"):
         return None
     is_larger = bool(changed_paths) and len(document.get("role", [])) > 2
-    if is_larger or not all(_overridable(p, texts) for p in changed_paths):
+    if is_larger or not all(_can_override(p, texts) for p in changed_paths):
         return None
-    flags = [w for path in changed_paths if path != "checks" for w in _flag(path, texts)]
-    return flags + (_checks(texts) if "checks" in changed_paths else [])
+    flags = [w for path in changed_paths if path != "checks" for w in _flag_arguments(path, texts)]
+    return flags + (_check_arguments(texts) if "checks" in changed_paths else [])
 
 
-def _overridable(path: str, texts: Texts) -> bool:
-    """Return whether a flag can set a field to its text: no flag removes a setting."""
+def _can_override(path: str, texts: Texts) -> bool:
+    """Return whether a flag can set the field to its text; no flag removes a setting."""
     if path == "consumers" and texts["shape"] == "request":
         return False
     if path == "rate":
@@ -211,38 +213,38 @@ def _overridable(path: str, texts: Texts) -> bool:
     return texts[path].strip() not in ("", "0")
 
 
-def _flag(path: str, texts: Texts) -> list[str]:
+def _flag_arguments(path: str, texts: Texts) -> list[str]:
     value = texts[path].strip()
     return [f"--{_OVERRIDES[path]}", value or "0"]
 
 
-def _checks(texts: Texts) -> list[str]:
+def _check_arguments(texts: Texts) -> list[str]:
     parts = filter(None, map(str.strip, texts["checks"].split(";")))
     return [argument for part in parts for argument in ("--assert", part)]
 
 
-def _common(texts: Texts) -> list[str]:
+def _common_arguments(texts: Texts) -> list[str]:
     arguments = []
     for path in ("msgs", "duration", "rate", "size"):
         value = texts[path].strip()
         if value and is_shown(path, texts["shape"]) and (path, value) != ("size", "128"):
             arguments += [f"--{path}", value]
-    return arguments + _checks(texts)
+    return arguments + _check_arguments(texts)
 
 
-def _short(texts: Texts) -> list[str]:
-    """Return the arguments of a short form; empty without one."""
+def _short_form_arguments(texts: Texts) -> list[str]:
+    """Return the arguments of a command without a scenario; empty if none is equivalent."""
     if texts["faults"].strip() or parse_count(texts["replicas"]) != 1:
         return []
     if isinstance(rate_value(texts["rate"]), Mapping):
         return []
     if not texts["msgs"].strip() and not texts["duration"].strip():
         return []
-    return list(_SHORT[texts["shape"]](texts)) if texts["shape"] in _SHORT else []
+    return list(_SHORT_FORMS[texts["shape"]](texts)) if texts["shape"] in _SHORT_FORMS else []
 
 
-def _core(texts: Texts) -> Iterator[str]:
-    publishers, consumers = _counts(texts)
+def _core_arguments(texts: Texts) -> Iterator[str]:
+    publishers, consumers = _worker_counts(texts)
     has_both = publishers and consumers
     yield "pubsub" if has_both else "pub" if publishers else "sub"
     yield texts["subject"]
@@ -252,8 +254,8 @@ def _core(texts: Texts) -> Iterator[str]:
         yield from ("--workers", str(publishers or consumers))
 
 
-def _request(texts: Texts) -> Iterator[str]:
-    publishers, consumers = _counts(texts)
+def _request_arguments(texts: Texts) -> Iterator[str]:
+    publishers, consumers = _worker_counts(texts)
     yield from ("request" if publishers else "serve", texts["subject"])
     if publishers != 1:
         yield from ("--pubs", str(publishers))
@@ -261,8 +263,8 @@ def _request(texts: Texts) -> Iterator[str]:
         yield from ("--servers", str(consumers))
 
 
-def _stream(texts: Texts) -> Iterator[str]:
-    publishers, consumers = _counts(texts)
+def _stream_arguments(texts: Texts) -> Iterator[str]:
+    publishers, consumers = _worker_counts(texts)
     if publishers and consumers:
         if (texts["publish"], texts["consume"]) != ("async", "consume"):
             return
@@ -281,11 +283,16 @@ def _stream(texts: Texts) -> Iterator[str]:
         yield from ("--acks", texts["acks"])
 
 
-def _read(texts: Texts) -> Iterator[str]:
+def _read_arguments(texts: Texts) -> Iterator[str]:
     yield from ("js", "get" if texts["read"] == "one" else "get-batch")
     yield from ("--stream", texts["stream"])
-    if _counts(texts)[0] != 1:
+    if _worker_counts(texts)[0] != 1:
         yield from ("--workers", texts["publishers"])
 
 
-_SHORT = {"core": _core, "request": _request, "stream": _stream, "read": _read}
+_SHORT_FORMS = {
+    "core": _core_arguments,
+    "request": _request_arguments,
+    "stream": _stream_arguments,
+    "read": _read_arguments,
+}

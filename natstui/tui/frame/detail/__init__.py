@@ -1,3 +1,1 @@
-"""The details of a row as text and charts: on a screen of its own, or in a panel beside
-its table.
-"""
+"""The details of a row as text and charts: on their own screen, or in a panel beside a table."""

@@ -15,15 +15,15 @@ from natstui.model.records.record import Advisory
 from natstui.tui.kit.chart.frame import ChartData, Series
 from natstui.tui.kit.chart.ticks import Unit
 
-_EVENTS = "event"
-_GAP_SAMPLES = 4
-"""Factor on the usual interval of samples from which a pause is a gap."""
+_EVENTS_LABEL = "event"
+_GAP_FACTOR = 4
+"""A pause that is this many times the median sample interval is a gap."""
 
 
 def _gap_us(points: Sequence[Point], stale_us: int) -> int:
-    """Return the minimum interval of two samples that counts as a gap."""
+    """Return the minimum interval of two samples that is a gap, in µs."""
     steps = sorted(b.mono_us - a.mono_us for a, b in pairwise(points))
-    return max(stale_us, _GAP_SAMPLES * steps[len(steps) // 2]) if steps else stale_us
+    return max(stale_us, _GAP_FACTOR * steps[len(steps) // 2]) if steps else stale_us
 
 
 def _with_gaps(points: Sequence[Point], gap_us: int) -> list[Point]:
@@ -37,7 +37,7 @@ def _with_gaps(points: Sequence[Point], gap_us: int) -> list[Point]:
 
 
 class _Window:
-    """The counters of a row over a window, on a common time axis."""
+    """The history of a row's counters over a window of time."""
 
     def __init__(
         self, history: History, key: Key, window_s: int, now_mono_us: int, stale_us: int
@@ -53,12 +53,14 @@ class _Window:
         points = self._history.series(self._key, name, self.window_s)
         return rates_of_series(points, _gap_us(points, self._stale_us))
 
-    def announced(self, chart: ChartData, view: View, stream: str, consumer: str) -> ChartData:
+    def with_advisories(
+        self, chart: ChartData, view: View, stream: str, consumer: str
+    ) -> ChartData:
         """Return a chart with marks at the times of advisories about the row."""
-        times_us = announced_at_us(view.state, stream, consumer)
+        times_us = advisory_times_us(view.state, stream, consumer)
         at_s = ((at_us - view.now_at_us) / 1e6 for at_us in times_us)
         visible_s = tuple(second for second in at_s if -self.window_s <= second <= 0)
-        return replace(chart, events_at_s=visible_s, events_label=_EVENTS)
+        return replace(chart, events_at_s=visible_s, events_label=_EVENTS_LABEL)
 
     def chart(
         self, title: str, unit: Unit, lines: Sequence[tuple[str, list[Point]]], zero: bool = True
@@ -74,14 +76,14 @@ class _Window:
         )
 
 
-def announced_at_us(state: State, stream: str, consumer: str) -> list[int]:
-    """Return the seconds with advisories about a stream or consumer, UTC.
+def advisory_times_us(state: State, stream: str, consumer: str) -> list[int]:
+    """Return the times of advisories about a stream or consumer, in µs UTC cut to the second.
 
-    Naks, terminated messages and dropped messages are counted by the second; of rarer ones every
-    advisory is included.
+    The times of naks, terminated and dropped messages come from counts per second; those of other
+    advisories from the advisories themselves.
     """
     seconds: set[int] = set()
-    evidence = state.evidence.of.get((stream, consumer))
+    evidence = state.evidence.entries.get((stream, consumer))
     if evidence is not None:
         for counts in (evidence.naks, evidence.terms, evidence.give_ups):
             seconds.update(second for second, _ in counts.recent)
@@ -101,10 +103,10 @@ def stream_charts(view: StreamView, row: int, window_s: int) -> list[ChartData]:
     window = _Window(view.state.stream_history, key, window_s, view.now_mono_us, view.stale_us)
     stored_rate = window.rate("last_seq")
     growth = window.level("stored_msgs")
-    removed_rate = _removed(stored_rate, growth)
+    removed_rate = _removed_rate(stored_rate, growth)
     rates = window.chart("Rates", "msgs/s", [("in", stored_rate), ("removed", removed_rate)])
     return [
-        window.announced(rates, view, view.columns.name[row], ""),
+        window.with_advisories(rates, view, view.columns.name[row], ""),
         window.chart("Stored messages", "msgs", [("messages", growth)], zero=False),
         window.chart(
             "Stored bytes", "bytes", [("bytes", window.level("stored_bytes"))], zero=False
@@ -112,8 +114,8 @@ def stream_charts(view: StreamView, row: int, window_s: int) -> list[ChartData]:
     ]
 
 
-def _removed(stored_rate: Sequence[Point], level: Sequence[Point]) -> list[Point]:
-    """Return the removed messages per second: the stored rate less the growth of the level."""
+def _removed_rate(stored_rate: Sequence[Point], level: Sequence[Point]) -> list[Point]:
+    """Return the removed messages per second: the stored rate minus the growth of `level`."""
     level_at = {point.mono_us: point for point in level}
     times = [point.mono_us for point in level]
     before = dict(zip(times[1:], times, strict=False))
@@ -135,7 +137,7 @@ def _removed(stored_rate: Sequence[Point], level: Sequence[Point]) -> list[Point
 
 
 def consumer_charts(view: ConsumerView, row: int, window_s: int) -> list[ChartData]:
-    """Return the charts of a consumer: rates, backlog, outstanding, distance to the end."""
+    """Return the charts of a consumer: rates, pending, ack pending and redelivered, ack floor."""
     key = view.key(row)
     window = _Window(view.state.consumer_history, key, window_s, view.now_mono_us, view.stale_us)
     rates = window.chart(
@@ -148,7 +150,7 @@ def consumer_charts(view: ConsumerView, row: int, window_s: int) -> list[ChartDa
     )
     columns = view.columns
     charts = [
-        window.announced(rates, view, columns.stream[row], columns.name[row]),
+        window.with_advisories(rates, view, columns.stream[row], columns.name[row]),
         window.chart("Pending", "msgs", [("pending", window.level("pending_msgs"))]),
         window.chart(
             "Outstanding",
@@ -164,7 +166,7 @@ def consumer_charts(view: ConsumerView, row: int, window_s: int) -> list[ChartDa
 
 
 def _floor_and_last(view: ConsumerView, row: int, window: _Window) -> ChartData | None:
-    """Return a chart of the ack floor and the stream's last sequence, at polls that have both."""
+    """Return a chart of the ack floor and the stream's last sequence; None without either."""
     key = view.stream_key(view.columns.stream[row])
     floor = window.level("ack_floor_stream_seq")
     if key is None or not floor:

@@ -1,4 +1,4 @@
-"""A panel with details of the row under the cursor, shown where its table leaves space for it."""
+"""A panel with details of the row under the cursor, in the space that the table leaves free."""
 
 from __future__ import annotations
 
@@ -13,60 +13,60 @@ from textual.geometry import Size
 
 from natstui.model.live.history import WINDOWS_S
 from natstui.tui.frame.live import ScreenPart
-from natstui.tui.frame.remembered import keep, recall
 from natstui.tui.frame.table_text import Rows
+from natstui.tui.frame.view_file import load_value, store_value
 from natstui.tui.kit.chart.chart import Chart, ChartData
 from natstui.tui.kit.sections import Section, SectionText
 from natstui.tui.kit.table.big_table import BigTable
 from natstui.tui.kit.table.view import RowHighlighted
 from natstui.tui.kit.text import safe
 
-Place = Literal["none", "below", "beside"]
+Position = Literal["none", "below", "beside"]
 PEEK_WINDOW_S = WINDOWS_S[0]
-"""Window of its charts: the shortest one."""
-ANNOUNCED_COUNT = 4
+"""Time window of the panel's charts: the shortest one."""
+ADVISORY_COUNT = 4
 """Number of advisories in the panel."""
-_BESIDE_FROM_COLUMNS = 160
-_BESIDE_AT_LEAST_COLUMNS = 110
-"""Minimum width for the panel beside the table: in a narrower one the table would lose too many
-columns.
+_MIN_BESIDE_COLUMNS = 160
+_MIN_CHOSEN_BESIDE_COLUMNS = 110
+"""Minimum widths for the panel beside the table, by default and if the user chose it: a narrower
+table would lose too many columns.
 """
-_LEAST_LINES, _MOST_LINES = 10, 36
-_ROOMY_LINES = 22
-"""Free lines below the rows from which the panel is shown below instead of beside."""
-_ROWS_AT_LEAST = 4
+_MIN_LINES, _MAX_LINES = 10, 36
+_MIN_FREE_LINES = 22
+"""Minimum of free lines below the rows to show the panel below instead of beside the table."""
+_MIN_ROWS = 4
 """Minimum of table rows that stay in view above the panel."""
 _CHART_LINES = 8
-_TWO_CHARTS_FROM_COLUMNS = 120
-KEPT_AS = "peek"
+_MIN_TWO_CHARTS_COLUMNS = 120
+PEEK_STATE_KEY = "peek"
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
-    """The content of the panel for a row; `key` is the row's identity."""
+class PeekContent:
+    """The content of the panel for a row; `key` identifies the row."""
 
     key: Hashable
     sections: Sequence[Section]
     charts: Sequence[ChartData]
 
 
-def place_for(user_choice: Place | None, size: Size, rows_count: int) -> Place:
+def choose_position(user_choice: Position | None, size: Size, rows_count: int) -> Position:
     """Return the panel's position: the user's choice, or the one that fits the free space."""
     if user_choice == "none":
         return "none"
-    if user_choice is None and size.height - rows_count - 1 >= _ROOMY_LINES:
+    if user_choice is None and size.height - rows_count - 1 >= _MIN_FREE_LINES:
         return "below"
     widest = size.width >= (
-        _BESIDE_FROM_COLUMNS if user_choice is None else _BESIDE_AT_LEAST_COLUMNS
+        _MIN_BESIDE_COLUMNS if user_choice is None else _MIN_CHOSEN_BESIDE_COLUMNS
     )
     if user_choice != "below" and widest:
         return "beside"
-    visible_count = rows_count if user_choice is None else min(rows_count, _ROWS_AT_LEAST)
-    return "below" if size.height - visible_count - 1 >= _LEAST_LINES else "none"
+    visible_count = rows_count if user_choice is None else min(rows_count, _MIN_ROWS)
+    return "below" if size.height - visible_count - 1 >= _MIN_LINES else "none"
 
 
 class Peek(Container):
-    """The panel with findings, advisories and two charts of a row; it knows its position."""
+    """The panel with findings, advisories and two charts of a row, and its position."""
 
     DEFAULT_CSS = """
     Peek {
@@ -84,101 +84,112 @@ class Peek(Container):
 
     def __init__(self) -> None:
         super().__init__()
-        # Not by queries: a row may be told while the screen closes and has no widgets any more.
+        # Not by queries: a row may be shown while the screen closes and has no widgets.
         self.text = SectionText()
         self._scroll = VerticalScroll(self.text, can_focus=False)
         self._charts = (Chart(), Chart())
         self._key: Hashable = None
-        stored_choice = recall(KEPT_AS)
-        self.chosen: Place | None = (
-            cast("Place", stored_choice) if stored_choice in get_args(Place) else None
+        stored_choice = load_value(PEEK_STATE_KEY)
+        self.chosen: Position | None = (
+            cast("Position", stored_choice) if stored_choice in get_args(Position) else None
         )
-        self.place: Place = "none"
+        self.position: Position = "none"
 
     def compose(self) -> ComposeResult:
         """Yield the widgets of the panel: text, then charts."""
         yield self._scroll
         yield Container(*self._charts)
 
-    def choose_next(self) -> None:
-        """Change to the next position and remember it: off, below, beside."""
-        positions = get_args(Place)
-        self.chosen = positions[(positions.index(self.chosen or self.place) + 1) % len(positions)]
-        keep(KEPT_AS, self.chosen)
+    def select_next_position(self) -> None:
+        """Choose the next position (off, below, beside), and store it for the next start."""
+        positions = get_args(Position)
+        self.chosen = positions[
+            (positions.index(self.chosen or self.position) + 1) % len(positions)
+        ]
+        store_value(PEEK_STATE_KEY, self.chosen)
 
-    def settle(self, room: Size, rows_count: int) -> Place:
-        """Set and return the position that fits the space of table and panel."""
-        self.place = place_for(self.chosen, room, rows_count) if rows_count else "none"
-        is_beside, below = self.place == "beside", self.place == "below"
+    def update_position(self, available_size: Size, rows_count: int) -> Position:
+        """Set and return the position that fits the size of table and panel together."""
+        self.position = (
+            choose_position(self.chosen, available_size, rows_count) if rows_count else "none"
+        )
+        is_beside, below = self.position == "beside", self.position == "below"
         self.display = is_beside or below
         self.set_class(is_beside, "-beside")
-        self.set_class(below and room.width >= _TWO_CHARTS_FROM_COLUMNS, "-two")
+        self.set_class(below and available_size.width >= _MIN_TWO_CHARTS_COLUMNS, "-two")
         if below:
-            free_lines = room.height - min(rows_count, max(_ROWS_AT_LEAST, room.height // 2)) - 1
-            self.styles.height = max(_LEAST_LINES, min(_MOST_LINES, free_lines))
+            free_lines = (
+                available_size.height
+                - min(rows_count, max(_MIN_ROWS, available_size.height // 2))
+                - 1
+            )
+            self.styles.height = max(_MIN_LINES, min(_MAX_LINES, free_lines))
         else:
             self.styles.height = None
-        lines = room.height // 2 if is_beside else 0 if not below else _lines(self)
+        lines = available_size.height // 2 if is_beside else 0 if not below else _lines(self)
         self._show_charts(2 if self.has_class("-two") else lines // _CHART_LINES)
-        return self.place
+        return self.position
 
-    def _show_charts(self, fitting: int) -> None:
+    def _show_charts(self, max_count: int) -> None:
         for index, chart in enumerate(self._charts):
-            chart.display = index < max(1, fitting)
+            chart.display = index < max(1, max_count)
 
-    def tell(self, brief: Brief) -> None:
-        """Show a row, or the newer state of the same one."""
-        is_other, self._key = brief.key != self._key, brief.key
-        # The first title is that of the frame.
-        first, *other_sections = brief.sections
+    def show_row(self, content: PeekContent) -> None:
+        """Show a row, or the newer state of the shown row."""
+        is_new_row, self._key = content.key != self._key, content.key
+        # The first title is shown in the border.
+        first, *other_sections = content.sections
         self._scroll.border_title = safe(first.title)
         self.text.show([*([replace(first, title="")] if first.lines else ()), *other_sections])
-        if is_other:
+        if is_new_row:
             self._scroll.scroll_home(animate=False)
-        for widget, data in zip(self._charts, brief.charts, strict=False):
+        for widget, data in zip(self._charts, content.charts, strict=False):
             if widget.display:
-                (widget.show_other if is_other else widget.show)(data)
+                (widget.show_other if is_new_row else widget.show)(data)
 
 
-class WithPeek(Container, ScreenPart):
+class TableWithPeek(Container, ScreenPart):
     """A table with the panel below or beside it."""
 
     DEFAULT_CSS = """
-    WithPeek { height: 1fr; layout: vertical; }
-    WithPeek.-beside { layout: horizontal; }
-    WithPeek > BigTable { width: 1fr; height: 1fr; }
+    TableWithPeek { height: 1fr; layout: vertical; }
+    TableWithPeek.-beside { layout: horizontal; }
+    TableWithPeek > BigTable { width: 1fr; height: 1fr; }
     """
 
-    def __init__(self, table: BigTable, peek: Peek, brief: Callable[[Any, int], Brief]) -> None:
-        """Create with a table and its panel; `brief` returns the panel's content for a row of the
-        view.
+    def __init__(
+        self, table: BigTable, peek: Peek, build_content: Callable[[Any, int], PeekContent]
+    ) -> None:
+        """Create with a table and its panel.
+
+        `build_content` returns the panel's content for a row of a view.
         """
         super().__init__(table, peek)
-        self.table, self.peek, self._brief = table, peek, brief
+        self.table, self.peek, self._build_content = table, peek, build_content
 
     def on_resize(self) -> None:
-        """Move the panel when the space has changed."""
-        self.tell()
+        """Move the panel for the new size."""
+        self.update_peek()
 
     @on(RowHighlighted)
-    def tell(self) -> None:
-        """Update the panel for the row under the cursor, if there is space."""
+    def update_peek(self) -> None:
+        """Show the row under the cursor in the panel, if there is space."""
         rows = self.table.source
-        position = self.peek.settle(self.size, len(rows.order))
+        position = self.peek.update_position(self.size, len(rows.order))
         self.set_class(position == "beside", "-beside")
         if position != "none" and isinstance(rows, Rows):
             row = rows.order[min(self.table.cursor, len(rows.order) - 1)]
-            self.peek.tell(self._brief(rows.view, row))
+            self.peek.show_row(self._build_content(rows.view, row))
 
     def action_next(self) -> None:
         """Move the panel to the next position: off, below, beside."""
-        self.peek.choose_next()
-        self.tell()
-        if self.peek.chosen != self.peek.place:
+        self.peek.select_next_position()
+        self.update_peek()
+        if self.peek.chosen != self.peek.position:
             self.notify(f"no room for the panel {self.peek.chosen} the table", timeout=3)
 
 
 def _lines(peek: Peek) -> int:
-    """Return the lines of the panel below a table, without its border."""
+    """Return the number of lines of the panel below a table, without its border."""
     height = peek.styles.height
     return int(height.value) - 1 if height is not None else 0

@@ -16,7 +16,7 @@ from natstui.model.live.history import WINDOWS_S
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.messages import Export, Open
-from natstui.tui.kit.chart.chart import Chart, ChartData, cross_all
+from natstui.tui.kit.chart.chart import Chart, ChartData, set_crosshairs
 from natstui.tui.kit.chart.frame import EVENT_MARK
 from natstui.tui.kit.fixed_text import FixedText
 from natstui.tui.kit.sections import Section, SectionText
@@ -26,7 +26,7 @@ from natstui.units import duration_text
 LOG_KEY = Binding("L", "part('reading', 'scale')", "Log scale", id="chart.scale")
 
 
-class ChartReading(ScreenPart):
+class ChartControls(ScreenPart):
     """Moves the common cross-hair of all charts, and switches their scale."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -36,20 +36,20 @@ class ChartReading(ScreenPart):
     ]
 
     def __init__(self, screen: Screen[None], redraw: Callable[[], None]) -> None:
-        """Create for a screen; `redraw` shows the charts again."""
-        self._screen, self._again = screen, redraw
+        """Create for a screen; `redraw` draws its charts again."""
+        self._screen, self._redraw = screen, redraw
         self._logarithmic = self._has_data = False
         self.is_zoomed = False
-        """Whether one chart is shown alone: then keys move the cross-hair."""
+        """Whether a single chart is shown: then keys move the cross-hair."""
 
-    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered: the scale with values, the cross-hair in a zoomed
-        chart.
+    def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return whether an action is offered: the scale if a chart has data, the cross-hair in a
+        zoomed chart.
         """
         return self._has_data and (action != "move" or self.is_zoomed)
 
     def show(self, charts: Sequence[Chart], data: Sequence[ChartData | None]) -> None:
-        """Show data in charts, with the chosen scale."""
+        """Show data in the charts, with the chosen scale."""
         for chart, chart_data in zip(charts, data, strict=False):
             chart.show(chart_data and replace(chart_data, logarithmic=self._logarithmic))
         has_data = any(chart_data is not None for chart_data in data)
@@ -58,7 +58,7 @@ class ChartReading(ScreenPart):
             self._screen.refresh_bindings()
 
     def align(self) -> None:
-        """Give all charts the same time axis."""
+        """Align the time axes of all charts."""
         visible_charts = [chart for chart in self._screen.query(Chart) if chart.display]
         label_cells = max((chart.label_cells for chart in visible_charts), default=0)
         for chart in visible_charts:
@@ -67,17 +67,17 @@ class ChartReading(ScreenPart):
     def zoom(self, is_zoomed: bool) -> None:
         """Set whether a single chart is shown in full size."""
         self.is_zoomed = is_zoomed
-        cross_all(self._screen, None)
+        set_crosshairs(self._screen, None)
 
     def action_scale(self) -> None:
         """Switch between a logarithmic and a linear scale."""
         self._logarithmic = not self._logarithmic
-        self._again()
+        self._redraw()
 
     def action_move(self, columns: int) -> None:
-        """Move the cross-hair."""
+        """Move the cross-hair by `columns`, to earlier times if negative."""
         visible_chart = next(chart for chart in self._screen.query(Chart) if chart.display)
-        cross_all(self._screen, visible_chart.crossed_further(columns))
+        set_crosshairs(self._screen, visible_chart.moved_crosshair_s(columns))
 
 
 CHART_HELP = (
@@ -103,7 +103,7 @@ class ChartedScreen(LiveScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("w", "window", "Window", id="chart.window"),
         Binding("z", "zoom", "Zoom chart", id="chart.zoom"),
-        *ChartReading.BINDINGS,
+        *ChartControls.BINDINGS,
     ]
     CHARTS: ClassVar[int] = 3
     CHART_HELP: ClassVar[tuple[tuple[str, str], ...]] = CHART_HELP
@@ -115,7 +115,7 @@ class ChartedScreen(LiveScreen):
         super().__init__()
         self.window_s = WINDOWS_S[0]
         self._zoomed = -1
-        self.reading = ChartReading(self, self.refresh_state)
+        self.reading = ChartControls(self, self.refresh_state)
 
     def body(self) -> Iterable[Widget]:
         """Yield the caption, then text beside charts."""
@@ -136,7 +136,7 @@ class ChartedScreen(LiveScreen):
         self.reading.align()
 
     def on_resize(self) -> None:
-        """Show as many charts as fit; zooming reaches the others."""
+        """Show as many charts as fit; zooming shows the others."""
         self._arrange_charts()
 
     def _arrange_charts(self) -> None:
@@ -144,7 +144,7 @@ class ChartedScreen(LiveScreen):
         fitting = max(1, (self.size.height - 4) // _CHART_LINES)
         for index, chart in enumerate(charts):
             chart.display = index == self._zoomed if self._zoomed >= 0 else index < fitting
-        # They know their new sizes then.
+        # After the refresh the charts know their new sizes.
         self.call_after_refresh(self.reading.align)
 
     def action_window(self) -> None:
@@ -154,7 +154,7 @@ class ChartedScreen(LiveScreen):
         self.refresh_state()
 
     def action_zoom(self) -> None:
-        """Zoom into the next chart, after the last show all."""
+        """Zoom into the next chart; after the last one show all."""
         charts = list(self.query(Chart))
         self._zoomed = self._zoomed + 1 if self._zoomed + 1 < len(charts) else -1
         self.reading.zoom(self._zoomed >= 0)
@@ -185,11 +185,11 @@ class DetailScreen(ChartedScreen):
         return Target(self.stream, self.consumer)
 
     def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
-        """Return text and charts of the current state; None when the row does not exist."""
+        """Return the text and charts of the current state; None if the row does not exist."""
         raise TypeError(f"{type(self).__name__} shows nothing")
 
     def refresh_state(self) -> None:
-        """Show the newer state; after a deletion the last text stays, with a note."""
+        """Show the newest state; after a deletion the last state stays, with a note."""
         title = self.stream + (f"  ›  {self.consumer}" if self.consumer else "")
         text_and_charts = self.content()
         if text_and_charts is None:

@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 
 from natstui.decoding import decoder_of
 from natstui.errors import UsageError
-from natstui.model.assets.differences import normal
+from natstui.model.assets.differences import normalize
 from natstui.model.assets.fields import Config, Field, text_at
 from natstui.model.assets.meaning import empty_text
 from natstui.model.assets.rules import NamesInUse
@@ -28,16 +28,16 @@ from natstui.model.records.managing import (
 )
 from natstui.model.records.messages import Answered
 from natstui.tui.frame.action_keys import Target
-from natstui.tui.frame.confirmation import SENDING_TEXT, OpeningPlace, request_confirmed
+from natstui.tui.frame.confirmation import SENDING_TEXT, FormServer, request_confirmed
 from natstui.tui.frame.form.text import (
     Entries,
+    FormAsset,
     FormKeys,
-    Subject,
     caption_text,
     config_of_file,
     conflict_text,
     form_fields,
-    locked,
+    lock_reason,
     preview,
     start_text,
 )
@@ -60,18 +60,17 @@ _ESTIMATE = Field(
 )
 
 
-_AROUND_LINES = 7
-"""Lines of a form screen without fields: status (2), caption, explanation (2), keys; and a spare
-one for a caption of two lines.
-"""
+_LINES_OUTSIDE_FIELDS = 7
+"""Lines of a form screen without fields: status (2), caption (up to 2), help (2), keys."""
 
 
-def _that_fit(counts: dict[str, int], room_lines: int) -> set[str]:
-    """Return the sections to open first, from their field counts: the first one, and all
-    that fit.
+def _find_open_sections(counts: dict[str, int], available_lines: int) -> set[str]:
+    """Return the titles of the sections to open first: the first one, and all others that fit.
+
+    `counts` are the numbers of fields by title.
     """
     first = next(iter(counts))
-    left_lines = room_lines - len(counts) - counts[first]
+    left_lines = available_lines - len(counts) - counts[first]
     open_sections = {first}
     for title, count in counts.items():
         if title != first and count <= left_lines:
@@ -81,42 +80,50 @@ def _that_fit(counts: dict[str, int], room_lines: int) -> set[str]:
 
 
 class FormFields(VerticalScroll):
-    """Shows the fields of a form, with marks on changed and wrong ones."""
+    """Shows the fields of a form, and marks changed and wrong fields."""
 
     def __init__(self, entries: Entries, hint: Static) -> None:
-        """Create with the entries of a form; `hint` shows the help of the focused field."""
+        """Create for the entries of a form; `hint` shows the help of the focused field."""
         super().__init__(id="fields", can_focus=False)
         self._entries, self._hint = entries, hint
-        self._in_focus = ""
+        self._focused_path = ""
 
     async def build(self, api_level: int | None) -> None:
-        """Create the fields of the current subject again; typed texts are kept."""
-        subject = self._entries.subject
+        """Create the fields of the stream or consumer again; typed texts are kept."""
+        asset = self._entries.asset
         sections: dict[str, list[FieldRow]] = {}
-        for field in form_fields(subject):
-            row = FieldRow(field, self._entries.text_of(field), locked(subject, field, api_level))
+        for field in form_fields(asset):
+            row = FieldRow(
+                field, self._entries.text_of(field), lock_reason(asset, field, api_level)
+            )
             sections.setdefault(field.section, []).append(row)
-        if subject.kind == "stream":
+        if asset.kind == "stream":
             sections["Estimate"] = [FieldRow(_ESTIMATE, self._entries.estimate)]
         await self.remove_children()
         counts = {title: len(rows) for title, rows in sections.items()}
-        open_sections = _that_fit(counts, self.screen.size.height - _AROUND_LINES)
+        open_sections = _find_open_sections(
+            counts, self.screen.size.height - _LINES_OUTSIDE_FIELDS
+        )
         await self.mount_all(
             FormSection(title, rows, open_at_start=title in open_sections)
             for title, rows in sections.items()
         )
 
     def editor(self) -> Widget | None:
-        """Return the widget to type in: the one that had the focus, else the first one."""
-        usable = [row for row in self.query(FieldRow) if not row.disabled]
-        before = [row for row in usable if row.field.path and row.field.path == self._in_focus]
-        return (before or usable)[0].editor if usable else None
+        """Return the widget to type in: of the field that had the focus, else of the first field;
+        None if no field can be edited.
+        """
+        enabled_rows = [row for row in self.query(FieldRow) if not row.disabled]
+        before = [
+            row for row in enabled_rows if row.field.path and row.field.path == self._focused_path
+        ]
+        return (before or enabled_rows)[0].editor if enabled_rows else None
 
     def mark(self) -> None:
         """Mark the changed and the wrong fields."""
         draft = self._entries.draft
         wrong_paths = {problem.path for problem in draft.problems}
-        normal_config = normal(self._entries.subject.kind, draft.config)
+        normal_config = normalize(self._entries.asset.kind, draft.config)
         for section in self.query(FormSection):
             for row in section.rows:
                 row.show_empty(empty_text(row.field, normal_config))
@@ -124,7 +131,7 @@ class FormFields(VerticalScroll):
                     is_changed=self._entries.is_changed(row.field),
                     is_wrong=row.field.path in wrong_paths,
                 )
-            section.tell(
+            section.show_counts(
                 sum(row.has_class("-changed") for row in section.rows),
                 sum(row.has_class("-wrong") for row in section.rows),
             )
@@ -136,11 +143,13 @@ class FormFields(VerticalScroll):
             for row in section.rows:
                 if row.field.path and row.field.path not in self._entries.texts:
                     with row.prevent(Input.Changed):
-                        row.set_text(start_text(self._entries.subject, row.field))
+                        row.set_text(start_text(self._entries.asset, row.field))
 
     async def open(self, path: str) -> Widget | None:
-        """Open the section of a field and show its help; return its input widget."""
-        self._in_focus = path
+        """Open the section of a field and show the field's help; return its input widget, None
+        without such a field.
+        """
+        self._focused_path = path
         self._explain()
         for section in self.query(FormSection):
             for row in section.rows:
@@ -150,29 +159,31 @@ class FormFields(VerticalScroll):
         return None
 
     @on(FieldRow.Focused)
-    def _focused(self, message: FieldRow.Focused) -> None:
-        self._in_focus = message.path
+    def _show_focused_help(self, message: FieldRow.Focused) -> None:
+        self._focused_path = message.path
         self._explain()
 
     def _explain(self) -> None:
         """Show the error of the focused field, else its help."""
-        subject, draft = self._entries.subject, self._entries.draft
-        problems = [p.text for p in draft.problems if p.path == self._in_focus]
+        asset, draft = self._entries.asset, self._entries.draft
+        problems = [p.text for p in draft.problems if p.path == self._focused_path]
         if problems:
             self._hint.update(safe(problems[0], "error"))
             return
-        fields = (*form_fields(subject), _ESTIMATE)
-        field = next((f for f in fields if f.path == self._in_focus), None)
+        fields = (*form_fields(asset), _ESTIMATE)
+        field = next((f for f in fields if f.path == self._focused_path), None)
         if field is not None:
-            reason = locked(subject, field, None)
+            reason = lock_reason(asset, field, None)
             self._hint.update(safe(reason or field.help, "dim"))
 
 
 _confirmation = decoder_of(Confirmation)
 
 
-class Sending(ScreenPart):
-    """Sends the draft, once it has no error and its losses are confirmed."""
+class FormSender(ScreenPart):
+    """Sends the draft of a form, after the user has fixed its errors and has confirmed what it
+    deletes.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s,f2", "part('sending', 'send')", "Send", id="form.send", priority=True),
@@ -182,87 +193,91 @@ class Sending(ScreenPart):
         self,
         screen: LiveScreen,
         entries: Entries,
-        redraft: Callable[[], None],
+        update_draft: Callable[[], None],
         show_text: Callable[[str, str], None],
-        correct: Callable[[str], Awaitable[None]],
+        focus_field: Callable[[str], Awaitable[None]],
         show_reply: Callable[[Answered], None],
     ) -> None:
-        """Create for a form; `redraft` updates the draft, `correct` focuses a field.
+        """Create for a form; `update_draft` updates the draft, `focus_field` focuses a field.
 
         `show_text` shows a sentence, `show_reply` the reply.
         """
         self._screen, self._entries = screen, entries
-        self._redraft, self._say, self._correct = redraft, show_text, correct
+        self._update_draft, self._show_sentence, self._focus_field = (
+            update_draft,
+            show_text,
+            focus_field,
+        )
         self._show_reply = show_reply
-        self.opening = OpeningPlace(screen)
-        self.removes: tuple[str, ...] = ()
-        """What the current draft would delete for good."""
-        self._previewed = json.dumps(entries.draft.config)
-        """The draft whose losses are known, or are read now."""
+        self.form_server = FormServer(screen)
+        self.losses: tuple[str, ...] = ()
+        """Lines that name what the current draft would delete for good."""
+        self._previewed_json = json.dumps(entries.draft.config)
+        """The draft, as JSON, whose losses are known or were requested."""
         self.is_sending = False
         self.sent_texts: dict[str, str] = {}
         """The typed texts when the form was sent last."""
 
     @property
-    def is_all(self) -> bool:
+    def is_everything_sent(self) -> bool:
         """Return whether nothing was typed since the form was sent."""
         return self._entries.texts == self.sent_texts
 
     async def action_send(self) -> None:
         """Send the draft, or focus the first wrong field."""
         if problems := self._entries.draft.problems:
-            await self._correct(problems[0].path)
+            await self._focus_field(problems[0].path)
         elif not self.is_sending:
-            # At once: the next key must not load what the reply would drop.
+            # At once: the next key must not load a file that the reply would discard.
             self.is_sending = True
             run_task(self._screen, self._send)
 
     def preview_loss(self) -> None:
-        """Request the losses of an edit, unless they are known for the same draft."""
+        """Show what an edit would delete, unless that was requested for the same draft."""
         draft = self._entries.draft
         config = json.dumps(draft.config)
-        if not self._entries.subject.editing or draft.problems or config == self._previewed:
+        if not self._entries.asset.editing or draft.problems or config == self._previewed_json:
             return
-        self._previewed = config
+        self._previewed_json = config
         run_task(self._screen, self._read_loss, replaces="preview")
 
     async def _read_loss(self) -> None:
-        """Request the losses of the edit, and show them."""
+        """Request what the edit would delete, and show it."""
         reply = await self._screen.engine.request(replace(self._change(), dry_run=True))
         confirmation = _confirmation.decode(reply.body_json) if reply.body_json else None
-        self.removes = confirmation.lines if confirmation is not None else ()
-        self._redraft()
+        self.losses = confirmation.lines if confirmation is not None else ()
+        self._update_draft()
 
-    def take_as_previewed(self) -> None:
-        """Assign the known losses to the current draft."""
-        self._previewed = json.dumps(self._entries.draft.config)
+    def mark_previewed(self) -> None:
+        """Treat `losses` as those of the current draft, so that they are not requested again."""
+        self._previewed_json = json.dumps(self._entries.draft.config)
 
     async def _send(self) -> None:
-        """Send the draft, after a prompt for the name if the engine requires it."""
+        """Send the draft and show the reply; prompt for the name if the engine requires it."""
         self.sent_texts = dict(self._entries.texts)
-        self._say(SENDING_TEXT, "")
+        self._show_sentence(SENDING_TEXT, "")
         self._screen.refresh_bindings()
         reply = await request_confirmed(self._screen, self._change())
         self.is_sending = False
         self._screen.refresh_bindings()
         if reply is None:
-            self._say("", "")
+            self._show_sentence("", "")
         else:
             self._show_reply(reply)
 
     def _change(self) -> Change:
-        subject, config = self._entries.subject, self._entries.draft.config
+        asset, config = self._entries.asset, self._entries.draft.config
         name = self._entries.name
-        is_consumer = subject.kind == "consumer"
+        is_consumer = asset.kind == "consumer"
         return Change(
             0,
-            f"{'edit' if subject.editing else 'create'}_{subject.kind}",  # type: ignore[arg-type]
-            subject.stream if is_consumer else name,
+            f"{'edit' if asset.editing else 'create'}_{asset.kind}",  # type: ignore[arg-type]
+            asset.stream if is_consumer else name,
             name or None if is_consumer else None,
             json.dumps(config),
-            json.dumps(dict(subject.base)) if subject.editing else None,
-            created_at_us=subject.created_at_us,
-            place=self.opening.place,
+            json.dumps(dict(asset.base)) if asset.editing else None,
+            created_at_us=asset.created_at_us,
+            place=self.form_server.identity,
         )
 
 
@@ -276,33 +291,33 @@ class PlanView(ScreenPart):
 
     def __init__(self, screen: Screen[None], entries: Entries) -> None:
         self._screen, self._entries = screen, entries
-        self._typed_in: Widget | None = None
+        self._previous_focus: Widget | None = None
         """The widget that had the focus before the preview was shown alone."""
 
     @property
-    def is_alone(self) -> bool:
+    def is_preview_only(self) -> bool:
         """Return whether the preview hides the fields."""
         return self._screen.has_class("-preview")
 
-    def show(self, *, is_alone: bool) -> None:
+    def show(self, *, is_preview_only: bool) -> None:
         """Show the preview without the fields, or the fields with the previous focus."""
-        if is_alone and self._screen.focused is not None:
-            self._typed_in = self._screen.focused
+        if is_preview_only and self._screen.focused is not None:
+            self._previous_focus = self._screen.focused
             self._screen.set_focus(None)
-        self._screen.set_class(is_alone, "-preview")
-        # At once, not by the class: what is hidden cannot take the keys back.
-        self._screen.query_one(FormFields).display = not is_alone
-        if not is_alone and self._typed_in is not None:
-            self._screen.set_focus(self._typed_in)
+        self._screen.set_class(is_preview_only, "-preview")
+        # At once, not by the class: a hidden widget cannot receive the focus.
+        self._screen.query_one(FormFields).display = not is_preview_only
+        if not is_preview_only and self._previous_focus is not None:
+            self._screen.set_focus(self._previous_focus)
 
-    def go_back_to(self, editor: Widget | None) -> None:
-        """Show the fields, and focus one of them if given."""
-        self._typed_in = editor or self._typed_in
-        self.show(is_alone=False)
+    def focus_editor(self, editor: Widget | None) -> None:
+        """Show the fields, and focus `editor`, else the previous field."""
+        self._previous_focus = editor or self._previous_focus
+        self.show(is_preview_only=False)
 
     def action_switch(self) -> None:
         """Switch between the preview alone and the fields."""
-        self.show(is_alone=not self.is_alone)
+        self.show(is_preview_only=not self.is_preview_only)
 
     def action_copy(self) -> None:
         """Copy the equivalent nats command."""
@@ -310,11 +325,11 @@ class PlanView(ScreenPart):
         self._screen.notify("copied the nats command", timeout=2)
 
 
-_WHICH_FILE = "JSON, YAML or TOML file to start from"
+_FILE_PROMPT = "JSON, YAML or TOML file to start from"
 
 
-class FileToBeginWith(ScreenPart):
-    """Prompts for a configuration file, again with the reason when it cannot be read."""
+class StartFileLoader(ScreenPart):
+    """Prompts for a configuration file to start from, again with the error if it is not valid."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -331,38 +346,42 @@ class FileToBeginWith(ScreenPart):
         self,
         screen: DOMNode,
         entries: Entries,
-        sending: Sending,
+        sending: FormSender,
         start_from: Callable[[Config], Awaitable[None]],
     ) -> None:
-        """Create for a form; `start_from` replaces its start configuration below typed texts."""
-        self._screen, self._entries, self._begin = screen, entries, start_from
+        """Create for a form; `start_from` replaces its start configuration and keeps typed
+        texts.
+        """
+        self._screen, self._entries, self._start_from = screen, entries, start_from
         self._sending = sending
 
-    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer to load a file only for a new stream or consumer, and not while that is sent."""
-        if self._entries.subject.editing:
+    def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return whether loading is offered: for a new stream or consumer; None while it is
+        sent.
+        """
+        if self._entries.asset.editing:
             return False
         return None if self._sending.is_sending else True
 
     def action_load(self) -> None:
-        """Prompt for a file, and start from its configuration."""
+        """Prompt for a file, and start from the configuration in it."""
         run_task(self._screen, self._load)
 
     async def _load(self) -> None:
         app, name, reason = self._screen.app, "", ""
         while True:
             typed_path = await app.push_screen_wait(
-                Prompt(_WHICH_FILE, name, refused_reason=reason)
+                Prompt(_FILE_PROMPT, name, refused_reason=reason)
             )
             if not typed_path:
                 return
             name = typed_path
             try:
-                config = config_of_file(name, self._entries.subject.kind)
+                config = config_of_file(name, self._entries.asset.kind)
             except UsageError as error:
                 reason = str(error)
             else:
-                await self._begin(config)
+                await self._start_from(config)
                 return
 
 
@@ -371,12 +390,12 @@ class FormScreen(LiveScreen):
 
     TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
-        *Sending.BINDINGS,
+        *FormSender.BINDINGS,
         Binding("escape", "back", "Cancel", id="form.cancel"),
         *PlanView.BINDINGS,
         Binding("down", "app.focus_next", "Next", show=False, id="form.down", priority=True),
         Binding("up", "app.focus_previous", "Back", show=False, id="form.up", priority=True),
-        *FileToBeginWith.BINDINGS,
+        *StartFileLoader.BINDINGS,
     ]
     DEFAULT_CSS = """
     FormScreen #form { height: 1fr; }
@@ -390,33 +409,38 @@ class FormScreen(LiveScreen):
     caption = getters.query_one("#caption", Static)
     fields = getters.query_one(FormFields)
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, asset: FormAsset) -> None:
         super().__init__()
-        self.entries = Entries(subject)
+        self.entries = Entries(asset)
         self.plan = PlanView(self, self.entries)
-        self.sending = Sending(
-            self, self.entries, self.redraft, self._say, self._correct, self._show_reply
+        self.sending = FormSender(
+            self,
+            self.entries,
+            self.update_draft,
+            self._show_sentence,
+            self._focus_field,
+            self._show_reply,
         )
-        self.file = FileToBeginWith(self, self.entries, self.sending, self.build)
-        self.begins_at = ""
-        """The field that has the keys first, when it is not the first one."""
+        self.file = StartFileLoader(self, self.entries, self.sending, self.build)
+        self.first_path = ""
+        """Path of the field to focus first; empty for the first field."""
 
     def key_label(self, binding: Binding) -> str:
-        """Return the current label of a key: what was sent cannot be cancelled."""
+        """Return the current label of a key; `Cancel` is `Close` while the form is sent."""
         if binding.id == "form.cancel" and self.sending.is_sending:
             return "Close"
         return super().key_label(binding)
 
     def asset(self) -> Target | None:
         """Return the stream or consumer to edit, or the stream of a new consumer."""
-        subject = self.entries.subject
-        if not subject.editing:
-            return Target(subject.stream) if subject.stream else None
-        name = text_at(subject.base, "name")
+        asset = self.entries.asset
+        if not asset.editing:
+            return Target(asset.stream) if asset.stream else None
+        name = text_at(asset.base, "name")
         return Target(
-            subject.stream or name,
-            name if subject.kind == "consumer" else None,
-            subject.created_at_us,
+            asset.stream or name,
+            name if asset.kind == "consumer" else None,
+            asset.created_at_us,
         )
 
     def body(self) -> Iterable[Widget]:
@@ -429,56 +453,56 @@ class FormScreen(LiveScreen):
         yield hint
 
     async def on_mount(self) -> None:
-        """Build the fields, and request the existing names from the server."""
+        """Build the fields, and request existing names and the identity of the server."""
         await self.build()
         run_task(self, self.read_names, replaces="names")
-        run_task(self, self.sending.opening.read)
+        run_task(self, self.sending.form_server.read)
 
     async def read_names(self) -> None:
-        """Request the names and limits on the server that the form validates against."""
-        reply = await self.engine.request(ReadNamesInUse(0, self.entries.subject.stream or None))
+        """Request the names and limits in use, and check the draft against them."""
+        reply = await self.engine.request(ReadNamesInUse(0, self.entries.asset.stream or None))
         if reply.body_json:
             self.entries.in_use = decoder_of(NamesInUse).decode(reply.body_json)
-            self.redraft()
+            self.update_draft()
 
     async def build(self, base: Config | None = None) -> None:
-        """Create the fields again, from another start configuration if given; typed texts are
+        """Create the fields again, from the start configuration `base` if given; typed texts are
         kept.
         """
         if base is not None:
             self.entries.start_from(base)
         await self.fields.build(self.state.link.api_level if self.state.link else None)
-        self.redraft()
-        first_path, self.begins_at = self.begins_at, ""
+        self.update_draft()
+        first_path, self.first_path = self.first_path, ""
         editor = await self.fields.open(first_path) if first_path else self.fields.editor()
         if editor is not None:
-            # Not focus(), which waits its turn: the next key must already come here.
+            # Not focus(), which is delayed: the editor must receive the next key.
             self.set_focus(editor)
 
     @on(FieldRow.Edited)
-    def _edited(self, message: FieldRow.Edited) -> None:
+    def _store_edited_text(self, message: FieldRow.Edited) -> None:
         self.put(message.path, message.text)
-        self.redraft()
+        self.update_draft()
 
     def put(self, path: str, text: str) -> None:
         """Store the text typed into a field."""
         self.entries.put(path, text)
 
-    def redraft(self) -> None:
-        """Compute the draft from the current texts, and show it."""
-        self.entries.redraft()
+    def update_draft(self) -> None:
+        """Compute the draft from the current texts, and show its errors and preview."""
+        self.entries.update_draft()
         self.fields.mark()
-        preview_text = preview(self.entries.subject, self.entries.draft, self.sending.removes)
+        preview_text = preview(self.entries.asset, self.entries.draft, self.sending.losses)
         self.query_one("#plan", Static).update(preview_text)
         self.sending.preview_loss()
         # The reply to a preview may come while the form is sent.
-        self._say(SENDING_TEXT if self.sending.is_sending else "")
+        self._show_sentence(SENDING_TEXT if self.sending.is_sending else "")
 
-    def _say(self, text: str, style: str = "") -> None:
-        """Show a sentence in the caption; for an empty text, whether the form can be sent."""
+    def _show_sentence(self, text: str, style: str = "") -> None:
+        """Show a sentence in the caption; without a text, whether the form can be sent."""
         narrow = self.has_class("-narrow")
-        subject, draft = self.entries.subject, self.entries.draft
-        caption = caption_text(subject, draft, self._keys(), text, style, narrow=narrow)
+        asset, draft = self.entries.asset, self.entries.draft
+        caption = caption_text(asset, draft, self._keys(), text, style, narrow=narrow)
         self.caption.update(caption)
 
     def _keys(self) -> FormKeys:
@@ -487,63 +511,65 @@ class FormScreen(LiveScreen):
     def _show_reply(self, reply: Answered) -> None:
         if reply.status == "done":
             body = json.loads(reply.body_json or "{}")
-            if body.get("not_taken"):
+            if body.get("unapplied_settings"):
                 self.app.notify(reply.text, severity="warning", timeout=10, markup=False)
             else:
                 self.app.notify(reply.text, markup=False)
-            self._sent(body.get("after"), body.get("created_at_us"))
+            self._close_or_continue(body.get("after"), body.get("created_at_us"))
             return
         if reply.body_json and reply.status == "failed":
             current = json.loads(reply.body_json)["current"]
-            conflict = conflict_text(self.entries.subject, current, self._keys())
-            self._build_on(current)
+            conflict = conflict_text(self.entries.asset, current, self._keys())
+            self._restart_from(current)
             self.query_one("#plan", Static).update(conflict)
-            self.plan.show(is_alone=True)
-        self._say(reply.text, "error")
+            self.plan.show(is_preview_only=True)
+        self._show_sentence(reply.text, "error")
 
-    def _sent(self, after: Mapping[str, object] | None, created_at_us: int | None) -> None:
-        """Close the form after a success, unless more was typed while the change was sent.
+    def _close_or_continue(
+        self, after: Mapping[str, object] | None, created_at_us: int | None
+    ) -> None:
+        """Close the form after a success, or continue with the texts typed while it was sent.
 
-        What is typed then is an edit of what was created: `created_at_us` is None after an edit.
+        These texts edit `after`, the stored configuration. `created_at_us` is None after an edit.
         """
-        if self.sending.is_all or after is None:
-            self._point_to_made()
+        if self.sending.is_everything_sent or after is None:
+            self._seek_created_row()
             self.dismiss()
             return
-        subject, name = self.entries.subject, text_at(after, "name")
+        asset, name = self.entries.asset, text_at(after, "name")
         now = replace(
-            subject, base=after, editing=True, stream=subject.stream or name,
-            created_at_us=created_at_us or subject.created_at_us,
+            asset, base=after, editing=True, stream=asset.stream or name,
+            created_at_us=created_at_us or asset.created_at_us,
         )  # fmt: skip
-        self.entries.go_on_from(now, self.sending.sent_texts)
-        self.entries.redraft()
+        self.entries.continue_from(now, self.sending.sent_texts)
+        self.entries.update_draft()
         self.notify("changes typed in the meantime are not sent yet", severity="warning")
         self.call_later(self.build)
 
-    def _point_to_made(self) -> None:
-        """Put the cursor of the table below on the created row, as soon as it exists."""
-        subject, stack = self.entries.subject, self.app.screen_stack
+    def _seek_created_row(self) -> None:
+        """Let the table below move its cursor to the created row as soon as the row exists."""
+        asset, stack = self.entries.asset, self.app.screen_stack
         below = stack[stack.index(self) - 1]
-        if not subject.editing and isinstance(below, SelectionScreen):
+        if not asset.editing and isinstance(below, SelectionScreen):
             name = self.entries.name
-            names = (name,) if subject.kind == "stream" else (subject.stream, name)
-            below.sought = CreatedRow(names, below.where.acting.name, below.table.cursor_key)
+            names = (name,) if asset.kind == "stream" else (asset.stream, name)
+            below.row_to_find = CreatedRow(names, below.scope.acting.name, below.table.cursor_key)
 
-    def _build_on(self, current: Mapping[str, object]) -> None:
-        """Restart from the server's current configuration, keeping typed texts."""
+    def _restart_from(self, current: Mapping[str, object]) -> None:
+        """Restart from the server's current configuration; typed texts are kept."""
         self.entries.start_from(current)
-        self.entries.redraft()
-        self.sending.take_as_previewed()
+        self.entries.update_draft()
+        self.sending.mark_previewed()
         self.fields.show_start()
-        self.redraft()
+        self.update_draft()
 
-    async def _correct(self, path: str) -> None:
-        """Focus a field that is wrong."""
-        self.plan.go_back_to(await self.fields.open(path))
+    async def _focus_field(self, path: str) -> None:
+        """Show the fields, and focus one of them."""
+        self.plan.focus_editor(await self.fields.open(path))
 
     def on_key(self, event: events.Key) -> None:
-        """Show how to return to the fields when letters are typed while they are hidden."""
-        if event.is_printable and self.plan.is_alone:
+        """Show how to return to the fields if letters are typed in the preview."""
+        if event.is_printable and self.plan.is_preview_only:
             self.notify("escape goes back to the fields", timeout=2)
 
     def unsent(self) -> str:
@@ -551,8 +577,8 @@ class FormScreen(LiveScreen):
         return "" if self.sending.is_sending else self.entries.unsent()
 
     def action_back(self) -> None:
-        """Close the preview first, then the form."""
-        if self.plan.is_alone:
-            self.plan.show(is_alone=False)
+        """Close the preview if only the preview is shown, else the form."""
+        if self.plan.is_preview_only:
+            self.plan.show(is_preview_only=False)
         else:
             super().action_back()

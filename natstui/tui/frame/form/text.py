@@ -1,4 +1,4 @@
-"""From the texts typed into a form to their configuration, its errors, and its effect."""
+"""Computes the configuration of the typed texts of a form, its errors and its effect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from textual.content import Content
 from natstui.asset_file import read_asset_file
 from natstui.model.assets.consumer_fields import CONSUMER_FIELD
 from natstui.model.assets.consumer_rules import consumer_problems, consumer_warnings
-from natstui.model.assets.defaults import normal_consumer
+from natstui.model.assets.defaults import normalize_consumer
 from natstui.model.assets.differences import AssetKind, differences, fields_of, with_field
 from natstui.model.assets.fields import (
     Config,
@@ -24,7 +24,7 @@ from natstui.model.assets.fields import (
     with_thresholds_of,
 )
 from natstui.model.assets.meaning import behaviour_text, size_estimate
-from natstui.model.assets.rules import NamesInUse, Problem, newer_server
+from natstui.model.assets.rules import NamesInUse, Problem, newer_server_text
 from natstui.model.assets.stream_rules import stream_problems, stream_warnings
 from natstui.model.assets.text import format_field, parse_field
 from natstui.model.natscli.commands import consumer_command, stream_command
@@ -34,7 +34,7 @@ from natstui.units import counted, parse_bytes, parse_count, parse_moment
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class FormAsset:
     """The stream or consumer that a form creates or edits."""
 
     kind: AssetKind
@@ -50,16 +50,16 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class FormDraft:
-    """The configuration that the texts of a form mean, with errors and warnings."""
+    """The configuration of the texts in a form, with its errors and warnings."""
 
     config: Config
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]
     command: str
     changes: tuple[tuple[str, str], ...]
-    """Of an edit: the changed line, and why it is refused, or an empty text."""
+    """The changed lines of an edit, each with the reason why it is refused, else an empty text."""
     notes: tuple[str, ...] = ()
-    """Remarks that are no warnings."""
+    """Sentences to show that are no warnings."""
 
 
 STREAM = Field(
@@ -69,71 +69,71 @@ STREAM = Field(
 """Field for the stream of a new consumer; it is not part of the configuration."""
 
 
-def form_fields(subject: Subject) -> tuple[Field, ...]:
-    """Return the fields of a form; durable is a yes/no field, a new consumer has a stream
-    field.
+def form_fields(asset: FormAsset) -> tuple[Field, ...]:
+    """Return the fields of a form; durable is a yes/no field, and the form of a new consumer has
+    a field for the stream.
     """
-    first = (STREAM,) if subject.kind == "consumer" and not subject.editing else ()
+    first = (STREAM,) if asset.kind == "consumer" and not asset.editing else ()
     return first + tuple(
         replace(field, kind="switch", default=True) if field.path == "durable_name" else field
-        for field in fields_of(subject.kind)
+        for field in fields_of(asset.kind)
     )
 
 
-def start_text(subject: Subject, field: Field) -> str:
+def start_text(asset: FormAsset, field: Field) -> str:
     """Return the text of a field before anything is typed."""
     if field is STREAM:
-        return subject.stream
+        return asset.stream
     if field.path == "durable_name":
-        return "yes" if "durable_name" in subject.base else "no"
-    value = read_field(subject.base, field)
+        return "yes" if "durable_name" in asset.base else "no"
+    value = read_field(asset.base, field)
     if field.path == "filter_subjects" and value is None:
-        value = [text_at(subject.base, "filter_subject")]
+        value = [text_at(asset.base, "filter_subject")]
         value = value if value[0] else None
     return format_field(field, value)
 
 
-def text_at_start(subject: Subject, path: str) -> str | None:
-    """Return the start text of the field with a path: unchanged texts are not sent again."""
-    return next((start_text(subject, f) for f in form_fields(subject) if f.path == path), None)
+def start_text_at(asset: FormAsset, path: str) -> str | None:
+    """Return the start text of the field with a path; None without such a field."""
+    return next((start_text(asset, f) for f in form_fields(asset) if f.path == path), None)
 
 
-def locked(subject: Subject, field: Field, api_level: int | None) -> str | None:
-    """Return why a field cannot be changed here; None when it can."""
+def lock_reason(asset: FormAsset, field: Field, api_level: int | None) -> str | None:
+    """Return the reason why a field cannot be changed; None if it can be changed."""
     if api_level is not None and field.api_level_count > api_level:
-        return newer_server(field)
-    if subject.editing and not (field.path == "mirror" and read(subject.base, "mirror")):
+        return newer_server_text(field)
+    if asset.editing and not (field.path == "mirror" and read(asset.base, "mirror")):
         return field.fixed
     return None
 
 
-def drafted(
-    subject: Subject,
+def build_draft(
+    asset: FormAsset,
     texts: Mapping[str, str],
     in_use: NamesInUse,
     estimate: str = "",
     notes: Sequence[str] = (),
 ) -> FormDraft:
-    """Return the draft of the changed texts, by path; `notes` are added to its remarks."""
-    config, problems = _config(subject, texts)
+    """Return the draft for the changed texts by path; `notes` are added to its notes."""
+    config, problems = _config(asset, texts)
     all_problems = list(problems)
     wrong_paths = {problem.path for problem in problems}
-    checks = _checks(subject, config, in_use.api_level)
+    checks = _checks(asset, config, in_use.api_level)
     all_problems += [problem for problem in checks if problem.path not in wrong_paths]
     return FormDraft(
         config,
         tuple(all_problems),
-        _warnings(subject, config, in_use),
-        _command(subject, config),
-        _changes(subject, config),
-        (*_estimated(subject, config, estimate), *notes),
+        _warnings(asset, config, in_use),
+        _command(asset, config),
+        _changes(asset, config),
+        (*_describe_size_estimate(asset, config, estimate), *notes),
     )
 
 
-def _config(subject: Subject, texts: Mapping[str, str]) -> tuple[Config, list[Problem]]:
-    config: Config = dict(subject.base)
+def _config(asset: FormAsset, texts: Mapping[str, str]) -> tuple[Config, list[Problem]]:
+    config: Config = dict(asset.base)
     problems = []
-    for field in form_fields(subject):
+    for field in form_fields(asset):
         if field.path not in texts or field.path == "durable_name":
             continue
         try:
@@ -143,22 +143,24 @@ def _config(subject: Subject, texts: Mapping[str, str]) -> tuple[Config, list[Pr
             config = with_field(config, field, value)
         except ValueError as error:
             problems.append(Problem(field.path, str(error)))
-    if subject.kind == "consumer" and not subject.editing:
-        durable = texts.get("durable_name", start_text(subject, _DURABLE)) == "yes"
+    if asset.kind == "consumer" and not asset.editing:
+        durable = texts.get("durable_name", start_text(asset, _DURABLE)) == "yes"
         name = text_at(config, "name")
-        # Without a name, what is shown still is what a durable one with some name would be.
-        config = with_field(config, _DURABLE, (name or _NO_NAME) if durable else None)
+        # Without a name, the preview still shows a durable consumer.
+        config = with_field(config, _DURABLE, (name or _NAME_PLACEHOLDER) if durable else None)
         if durable and not name:
-            text = f"a durable consumer needs a name; {_ephemeral_text(subject, config)}"
+            text = f"a durable consumer needs a name; {_ephemeral_text(asset, config)}"
             problems.append(Problem("name", text))
     return config, problems
 
 
-def _ephemeral_text(subject: Subject, config: Config) -> str:
-    """Return that a consumer becomes ephemeral, and when it will be deleted."""
-    limits = read(subject.owner or {}, "consumer_limits")
+def _ephemeral_text(asset: FormAsset, config: Config) -> str:
+    """Return the sentence that the consumer is ephemeral without Durable, and when the server
+    deletes it.
+    """
+    limits = read(asset.owner or {}, "consumer_limits")
     without_durable = {key: value for key, value in config.items() if key != _DURABLE.path}
-    normal_config = normal_consumer(
+    normal_config = normalize_consumer(
         without_durable, limits if isinstance(limits, Mapping) else None
     )
     field = CONSUMER_FIELD["inactive_threshold"]
@@ -167,24 +169,22 @@ def _ephemeral_text(subject: Subject, config: Config) -> str:
 
 
 _DURABLE = Field("durable_name", "Durable", "text", "Consumer", "")
-_NO_NAME = "NAME"
+_NAME_PLACEHOLDER = "NAME"
 """Placeholder in the preview for a name that is not typed yet."""
 
 
-def _checks(subject: Subject, config: Config, api_level: int | None) -> Sequence[Problem]:
-    current = subject.base if subject.editing else None
-    if subject.kind == "stream":
+def _checks(asset: FormAsset, config: Config, api_level: int | None) -> Sequence[Problem]:
+    current = asset.base if asset.editing else None
+    if asset.kind == "stream":
         return stream_problems(config, api_level, config_before=current)
-    if subject.owner is None and not subject.editing:
-        problem_text = (
-            f"there is no stream {subject.stream}" if subject.stream else "choose a stream"
-        )
+    if asset.owner is None and not asset.editing:
+        problem_text = f"there is no stream {asset.stream}" if asset.stream else "choose a stream"
         return (Problem(STREAM.path, problem_text),)
-    return consumer_problems(config, subject.owner, api_level, config_before=current)
+    return consumer_problems(config, asset.owner, api_level, config_before=current)
 
 
-def _warnings(subject: Subject, config: Config, in_use: NamesInUse) -> tuple[str, ...]:
-    if subject.kind == "stream":
+def _warnings(asset: FormAsset, config: Config, in_use: NamesInUse) -> tuple[str, ...]:
+    if asset.kind == "stream":
         filters_in_use = [
             subject_filter
             for filters in in_use.consumer_filters.values()
@@ -193,13 +193,15 @@ def _warnings(subject: Subject, config: Config, in_use: NamesInUse) -> tuple[str
         return stream_warnings(config, in_use, filters_in_use)
     own_name = text_at(config, "name")
     other_filters = {name: f for name, f in in_use.consumer_filters.items() if name != own_name}
-    return consumer_warnings(config, subject.owner or {}, other_filters)
+    return consumer_warnings(config, asset.owner or {}, other_filters)
 
 
-def _estimated(subject: Subject, config: Config, estimate: str) -> tuple[str, ...]:
-    """Return how much space `1M x 1KB` needs; empty for other texts."""
+def _describe_size_estimate(asset: FormAsset, config: Config, estimate: str) -> tuple[str, ...]:
+    """Return the sentence about the space that an estimate such as `1M x 1KB` needs, or about an
+    error in it; empty without an estimate.
+    """
     count, sign, size = estimate.partition("x")
-    if subject.kind != "stream" or not sign:
+    if asset.kind != "stream" or not sign:
         return ()
     try:
         return (size_estimate(config, parse_count(count), parse_bytes(size)),)
@@ -207,29 +209,29 @@ def _estimated(subject: Subject, config: Config, estimate: str) -> tuple[str, ..
         return (f"Estimate: {error}",)
 
 
-def _command(subject: Subject, config: Config) -> str:
-    base = subject.base if subject.editing else None
-    if subject.kind == "stream":
+def _command(asset: FormAsset, config: Config) -> str:
+    base = asset.base if asset.editing else None
+    if asset.kind == "stream":
         return stream_command(config, base)
-    return consumer_command(subject.stream, config, base)
+    return consumer_command(asset.stream, config, base)
 
 
-def _changes(subject: Subject, config: Config) -> tuple[tuple[str, str], ...]:
-    if not subject.editing:
+def _changes(asset: FormAsset, config: Config) -> tuple[tuple[str, str], ...]:
+    if not asset.editing:
         return ()
     return tuple(
         (f"{d.label}: {d.before or 'unset'} → {d.after or 'unset'}", d.refused or "")
-        for d in differences(subject.kind, subject.base, config)
+        for d in differences(asset.kind, asset.base, config)
     )
 
 
 def config_text(config: Mapping[str, object]) -> str:
-    """Return the JSON to send."""
+    """Return a configuration as indented JSON."""
     return json.dumps(config, indent=2, ensure_ascii=False)
 
 
 def delivery_text(preview: DeliveryPreview) -> str:
-    """Return what a planned consumer would deliver, as a sentence."""
+    """Return the sentence about the messages that a new consumer would deliver."""
     if preview.first is None:
         return "would deliver none of the stored messages"
     first = preview.first
@@ -240,26 +242,28 @@ def delivery_text(preview: DeliveryPreview) -> str:
 
 
 class FormKeys(NamedTuple):
-    """The keys that a form's sentences name."""
+    """The keys to name in the sentences of a form."""
 
     send: str
     preview: str
 
 
 def caption_text(
-    subject: Subject,
+    asset: FormAsset,
     draft: FormDraft,
     keys: FormKeys,
     sentence: str,
-    look: str = "",
+    style_name: str = "",
     *,
     narrow: bool,
 ) -> Content:
-    """Return the line above a form: its subject, and a sentence or whether it can be sent."""
-    verb = "Edit" if subject.editing else "New"
+    """Return the line above a form: what it creates or edits, then `sentence`, or whether it can
+    be sent.
+    """
+    verb = "Edit" if asset.editing else "New"
     name = text_at(draft.config, "name")
-    stream_text = f" on {subject.stream}" if subject.kind == "consumer" else ""
-    parts = [f"{verb} {subject.kind} {name}{stream_text}".strip()]
+    stream_text = f" on {asset.stream}" if asset.kind == "consumer" else ""
+    parts = [f"{verb} {asset.kind} {name}{stream_text}".strip()]
     count = len(draft.problems)
     status = f"ready: {keys.send} sends it"
     if count:
@@ -268,16 +272,16 @@ def caption_text(
     warnings_count = len(draft.warnings)
     if warnings_count and not sentence and narrow:
         parts.append(f"{counted(warnings_count, 'warning')}: {keys.preview}")
-    look = look or ("error" if count else "warn" if warnings_count else "")
-    return safe("  ·  ".join(parts), look)
+    style_name = style_name or ("error" if count else "warn" if warnings_count else "")
+    return safe("  ·  ".join(parts), style_name)
 
 
-def preview(subject: Subject, draft: FormDraft, loses: Sequence[str] = ()) -> Content:
-    """Return the preview of a form; `loses` is what the change deletes for good."""
+def preview(asset: FormAsset, draft: FormDraft, losses: Sequence[str] = ()) -> Content:
+    """Return the preview of a form; `losses` are lines about what the change deletes for good."""
     parts: list[Content] = []
     for problem in draft.problems:
         parts.append(safe(f"✗ {problem.text}", "error"))
-    for line in loses:
+    for line in losses:
         parts.append(safe(f"✗ {line}", "error"))
     for warning in draft.warnings:
         parts.append(safe(f"! {warning}", "warn"))
@@ -286,9 +290,9 @@ def preview(subject: Subject, draft: FormDraft, loses: Sequence[str] = ()) -> Co
     for text, reason in draft.changes:
         parts.append(safe(text, "error" if reason else "ok"))
         parts += [safe(f"   refused: {reason}", "error")] if reason else []
-    if subject.editing and not draft.changes:
+    if asset.editing and not draft.changes:
         parts.append(safe("nothing is changed yet", "dim"))
-    meaning = behaviour_text(subject.kind, subject.stream, draft.config)
+    meaning = behaviour_text(asset.kind, asset.stream, draft.config)
     parts += [
         *([Content()] if parts else []),
         safe(meaning, "strong"),
@@ -302,8 +306,8 @@ def preview(subject: Subject, draft: FormDraft, loses: Sequence[str] = ()) -> Co
     return Content("\n").join(parts)
 
 
-def conflict_text(subject: Subject, current: Mapping[str, object], keys: FormKeys) -> Content:
-    """Return a comparison of both versions, after somebody else changed the configuration."""
+def conflict_text(asset: FormAsset, current: Mapping[str, object], keys: FormKeys) -> Content:
+    """Return what somebody else changed in the configuration while the form was open."""
     parts = [
         safe(
             "The configuration was changed by somebody else while this form was open; nothing "
@@ -314,7 +318,7 @@ def conflict_text(subject: Subject, current: Mapping[str, object], keys: FormKey
         safe(f"{keys.preview} shows the form."),
         Content(),
     ]
-    for item in differences(subject.kind, subject.base, current):
+    for item in differences(asset.kind, asset.base, current):
         parts.append(safe(item.label, "strong"))
         parts.append(safe(f"   when you opened the form: {item.before or 'unset'}"))
         parts.append(safe(f"   now:                {item.after or 'unset'}", "warn"))
@@ -322,25 +326,25 @@ def conflict_text(subject: Subject, current: Mapping[str, object], keys: FormKey
 
 
 def config_of_file(name: str, kind: AssetKind) -> Config:
-    """Return the start configuration in a file; raises UsageError."""
+    """Return the start configuration in a file; raises UsageError if the file is not valid."""
     config = read_asset_file(name, kind)
     return {"name": config.get("durable_name") or "", **config}
 
 
 class Entries:
-    """Keeps typed texts apart from the start configuration, which may change below them."""
+    """The typed texts of a form, kept when the start configuration is replaced."""
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
+    def __init__(self, asset: FormAsset) -> None:
+        self.asset = asset
         self.texts: dict[str, str] = {}
-        """Typed texts by path; a field that shows its start text again has no entry."""
-        self._settled: dict[str, str] = {}
+        """Typed texts by path; a field with its start text has no entry."""
+        self._absolute_texts: dict[str, str] = {}
         """Typed texts by path, with relative times replaced by absolute ones."""
         self.estimate = ""
         self.in_use = NamesInUse()
         self.notes: tuple[str, ...] = ()
-        self.draft = drafted(subject, {}, self.in_use)
-        """What the texts meant when they were last checked."""
+        self.draft = build_draft(asset, {}, self.in_use)
+        """The draft that `update_draft` computed last."""
 
     @property
     def name(self) -> str:
@@ -349,69 +353,70 @@ class Entries:
 
     def text_of(self, field: Field) -> str:
         """Return the current text of a field."""
-        return self.texts.get(field.path, start_text(self.subject, field))
+        return self.texts.get(field.path, start_text(self.asset, field))
 
     def is_changed(self, field: Field) -> bool:
         """Return whether the text of a field differs from its start text."""
-        start = start_text(self.subject, field) if field.path else ""
+        start = start_text(self.asset, field) if field.path else ""
         return self.texts.get(field.path, start) != start
 
     def put(self, path: str, text: str) -> None:
-        """Store a typed text; an empty path means the size estimate."""
+        """Store the text typed into a field; an empty path is the size estimate."""
         if path == "":
             self.estimate = text
-        elif text == text_at_start(self.subject, path):
+        elif text == start_text_at(self.asset, path):
             self.texts.pop(path, None)
-            self._settled.pop(path, None)
+            self._absolute_texts.pop(path, None)
         elif self.texts.get(path) != text:
             self.texts[path] = text
-            self._settled[path] = _settled(self.subject, path, text)
+            self._absolute_texts[path] = _make_times_absolute(self.asset, path, text)
 
     def start_from(self, base: Mapping[str, object]) -> None:
-        """Replace the start configuration; typed texts are kept."""
-        self.subject = replace(self.subject, base=base)
+        """Replace the configuration that the form starts from; typed texts are kept."""
+        self.asset = replace(self.asset, base=base)
 
-    def go_on_from(self, subject: Subject, sent_texts: Mapping[str, str]) -> None:
-        """Replace the start configuration by the server's reply; texts typed since sending are
+    def continue_from(self, asset: FormAsset, sent_texts: Mapping[str, str]) -> None:
+        """Replace the start configuration by the stored one; only texts typed since sending are
         kept.
         """
-        # What was set back since has no text here, and differs all the same from what was sent.
-        texts = {path: text_at_start(self.subject, path) or "" for path in sent_texts}
+        # A field that was reset since then has no text, but differs from the sent text.
+        texts = {path: start_text_at(self.asset, path) or "" for path in sent_texts}
         texts |= self.texts
-        self.subject = subject
+        self.asset = asset
         self.texts = {
             path: text
             for path, text in texts.items()
-            if text not in (sent_texts.get(path), text_at_start(subject, path))
+            if text not in (sent_texts.get(path), start_text_at(asset, path))
         }
 
-    def redraft(self) -> None:
+    def update_draft(self) -> None:
         """Compute the draft from the current texts."""
-        texts = {path: self._settled.get(path, text) for path, text in self.texts.items()}
-        self.draft = drafted(self.subject, texts, self.in_use, self.estimate, self.notes)
+        texts = {path: self._absolute_texts.get(path, text) for path, text in self.texts.items()}
+        self.draft = build_draft(self.asset, texts, self.in_use, self.estimate, self.notes)
 
     def unsent(self) -> str:
-        """Return a summary of typed texts that were not sent; empty without any."""
-        verb = "edit of" if self.subject.editing else "new"
-        return f"the {verb} {self.subject.kind} {self.name}".strip() if self.texts else ""
+        """Return a summary of the form if it has typed texts, else an empty text."""
+        verb = "edit of" if self.asset.editing else "new"
+        return f"the {verb} {self.asset.kind} {self.name}".strip() if self.texts else ""
 
 
-_FROM_NOW = {
+_RELATIVE_TIMES = {
     "time": re.compile(r"\s*(.+\sago|in\s.+|now)\s*"),
     "source": re.compile(r"(?<=\stime=)(\S+ ago)(?![^\s;])"),
 }
-"""Relative times in the text of a field, by kind of field."""
+"""Patterns of relative times in the text of a field, by kind of field."""
 
 
-def _settled(subject: Subject, path: str, text: str) -> str:
-    """Return a text with relative times made absolute, as they would change with every
-    evaluation.
+def _make_times_absolute(asset: FormAsset, path: str, text: str) -> str:
+    """Return a text with its relative times replaced by absolute times.
+
+    A relative time would change with every evaluation.
     """
-    kind = next((field.kind for field in form_fields(subject) if field.path == path), "text")
-    pattern = _FROM_NOW.get("source" if kind == "sources" else kind)
+    kind = next((field.kind for field in form_fields(asset) if field.path == path), "text")
+    pattern = _RELATIVE_TIMES.get("source" if kind == "sources" else kind)
     if pattern is None:
         return text
     try:
         return pattern.sub(lambda match: parse_moment(match[1]).isoformat(), text)
     except ValueError:
-        return text  # the field says what is wrong with it
+        return text  # the check of the field reports the error

@@ -1,4 +1,4 @@
-"""The first two lines where several systems are shown: the status of each, and totals."""
+"""The first two lines of a screen with several systems: the status of each, and totals."""
 
 from __future__ import annotations
 
@@ -14,35 +14,37 @@ from natstui.tui.kit.table.rows import Cell
 from natstui.units import bytes_text, count_text, counted, duration_text
 
 
-def trouble_of(system: SystemState) -> str:
-    """Return why a system sends no news; empty if it does."""
+def find_silence_reason(system: SystemState) -> str:
+    """Return the reason why a system sends no new state; empty if it sends one."""
     link = system.state.link
     if link is None:
-        return "connecting" if system.late_us == 0 else f"no word for {_age(system.late_us)}"
+        return (
+            "connecting" if system.poll_age_us == 0 else f"no word for {_age(system.poll_age_us)}"
+        )
     if link.state != "connected":
         return link.reason or link.state
-    if polls_are_missing(system.state, system.late_us):
-        # Of another account the servers say why they tell nothing.
+    if polls_are_missing(system.state, system.poll_age_us):
+        # For another account the servers report why they do not reply.
         unavailable = system.state.unavailable.get("answers")
-        return unavailable.reason if unavailable else f"nothing new for {_age(system.late_us)}"
+        return unavailable.reason if unavailable else f"nothing new for {_age(system.poll_age_us)}"
     return ""
 
 
-def _age(late_us: int) -> str:
-    return duration_text(late_us / 1e6)
+def _age(poll_age_us: int) -> str:
+    return duration_text(poll_age_us / 1e6)
 
 
 def system_cell(system: SystemState, *, acting: bool = False) -> Cell:
-    """Return a system's name on its colour; in brackets if it is the acting one."""
+    """Return the cell with a system's name in its colour; in brackets for the acting system."""
     name = clean_line(system.name)
     name = f"[{name}]" if acting else name
-    if trouble_of(system):
+    if find_silence_reason(system):
         return Cell(f"{GLYPHS['bad']} {name}", "bad")
-    return Cell(f"{GLYPHS['ok']} {name}", system.look)
+    return Cell(f"{GLYPHS['ok']} {name}", system.style_name)
 
 
-def all_parts(acting: SystemState, systems: Sequence[SystemState]) -> list[Cell]:
-    """Return the first line of a screen over all systems: each system, and problems."""
+def all_systems_parts(acting: SystemState, systems: Sequence[SystemState]) -> list[Cell]:
+    """Return the first line of a screen over all systems: systems, findings, recordings."""
     parts = [Cell("natstui", "strong")]
     parts += (system_cell(system, acting=system.name == acting.name) for system in systems)
     parts += findings_parts(*(system.state for system in systems))
@@ -50,43 +52,43 @@ def all_parts(acting: SystemState, systems: Sequence[SystemState]) -> list[Cell]
     for name, recording in recordings:
         if recording is not None and recording.on:
             cell = recording_cell(recording)
-            parts.append(Cell(f"{cell.text} {clean_line(name)}", cell.look))
+            parts.append(Cell(f"{cell.text} {clean_line(name)}", cell.style_name))
     return parts
 
 
-def trouble_parts(systems: Sequence[SystemState]) -> list[Cell]:
-    """Return the systems that send no news, and the reasons."""
-    troubles = ((system.name, trouble_of(system)) for system in systems)
-    return [Cell(clean_line(f"{name}: {reason}"), "bad") for name, reason in troubles if reason]
+def silence_parts(systems: Sequence[SystemState]) -> list[Cell]:
+    """Return a cell for each system that sends no new state, with the reason."""
+    reasons = ((system.name, find_silence_reason(system)) for system in systems)
+    return [Cell(clean_line(f"{name}: {reason}"), "bad") for name, reason in reasons if reason]
 
 
 def total_parts(systems: Sequence[SystemState]) -> list[Cell]:
-    """Return the second line: systems that send no news, then the total use of all accounts."""
+    """Return the second line: systems that send no new state, then totals of all accounts."""
     states = [system.state for system in systems]
     accounts = [account.account for account in states if account.account is not None]
     own_rates = [own_requests_per_s(state.costs) for state in states]
-    asks_per_s = sum(rate for rate in own_rates if rate is not None)
-    missing = f" of {len(accounts)}" if len(accounts) < len(systems) else ""
+    requests_per_s = sum(rate for rate in own_rates if rate is not None)
+    total_suffix = f" of {len(accounts)}" if len(accounts) < len(systems) else ""
     return [
-        *trouble_parts(systems),
-        Cell(f"{counted(len(systems), 'system')}, totals{missing}:", "dim"),
+        *silence_parts(systems),
+        Cell(f"{counted(len(systems), 'system')}, totals{total_suffix}:", "dim"),
         Cell(f"streams {count_text(sum(account.streams_count for account in accounts))}"),
         Cell(f"consumers {count_text(sum(account.consumers_count for account in accounts))}"),
         Cell(f"file {bytes_text(sum(account.storage_bytes for account in accounts))}"),
         Cell(f"memory {bytes_text(sum(account.memory_bytes for account in accounts))}"),
         Cell(f"API {count_text(sum(account.api_requests_count for account in accounts))} req"),
         Cell(f"{count_text(sum(account.api_errors_count for account in accounts))} err", "dim"),
-        Cell(f"we ask {asks_per_s:.1f}/s", "dim"),
+        Cell(f"we ask {requests_per_s:.1f}/s", "dim"),
     ]
 
 
-def one_parts(acting: SystemState, systems: Sequence[SystemState]) -> list[Cell]:
-    """Return the first line of a screen about one of several systems, then others with
-    problems.
+def acting_system_parts(acting: SystemState, systems: Sequence[SystemState]) -> list[Cell]:
+    """Return the first line of a screen about one of several systems; other systems are included
+    if they send no new state.
     """
-    head, *other_parts = link_parts(acting.state, acting.late_us)
+    head, *other_parts = link_parts(acting.state, acting.poll_age_us)
     failing_systems = [
-        system for system in systems if system.name != acting.name and trouble_of(system)
+        system for system in systems if system.name != acting.name and find_silence_reason(system)
     ]
     return [
         head,

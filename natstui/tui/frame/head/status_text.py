@@ -1,4 +1,4 @@
-"""The first two lines of a screen: the connection, then the account and our own cost. Pure."""
+"""Texts of the first two lines of a screen: connection, account, cost of monitoring. Pure."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ STRIP_HELP = (
     ),
     ("oldest", "Age of the oldest row on the screens, if a poll does not read every row."),
 )
-"""The figures of the status strip: name, explanation."""
-_LINKS = {
+"""The figures of the status strip, each with its explanation."""
+_LINK_STYLES = {
     "connecting": ("◌", "warn"),
     "connected": ("●", "ok"),
     "reconnecting": ("▲", "bad"),
@@ -69,7 +69,7 @@ _LINKS = {
 }
 
 
-def link_parts(state: State, late_us: int) -> list[Cell]:
+def link_parts(state: State, poll_age_us: int) -> list[Cell]:
     """Return the first line: the connection and its status."""
     engine_started, link = state.started, state.link
     parts = [Cell("natstui", "strong")]
@@ -83,18 +83,18 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
     if state.recording is not None and state.recording.on:
         parts.append(recording_cell(state.recording))
     if link is None:
-        # Without even an engine this is a screen that was told nothing yet: it claims nothing.
+        # A screen without an engine has received nothing yet: it claims nothing.
         return [*parts, Cell("◌ connecting", "warn")] if engine_started else parts
     parts.append(_link_cell(link, is_recorded=state.replay is not None))
     unsupported_text = version_problem(link.server_version)
     if unsupported_text is not None:
         parts.append(Cell(f"▲ {clean_line(unsupported_text)}", "bad"))
-    # Of another account, ours need not have any.
+    # For another account, the own one does not need JetStream.
     is_own_account = engine_started is None or engine_started.account is None
     if is_own_account and link.state == "connected" and link.jetstream is not True and link.reason:
         parts.append(Cell(f"▲ {clean_line(link.reason)}", "bad"))
-    if polls_are_missing(state, late_us) and link.state == "connected":
-        parts.append(Cell(f"▲ nothing new for {duration_text(late_us / 1e6)}", "bad"))
+    if polls_are_missing(state, poll_age_us) and link.state == "connected":
+        parts.append(Cell(f"▲ nothing new for {duration_text(poll_age_us / 1e6)}", "bad"))
     parts += findings_parts(state)
     if link.server_version:
         name = clean_line(link.server_name or "")
@@ -109,13 +109,13 @@ def open_counts(states: Sequence[State]) -> dict[str, int]:
     """Return the number of open, not silenced findings by severity."""
     counts = {"critical": 0, "warning": 0, "info": 0}
     for state in states:
-        for severity, count in state.findings.open_counts().every_count.items():
+        for severity, count in state.findings.count_open().open_by_severity_count.items():
             counts[severity] += count
     return counts
 
 
 def findings_parts(*states: State) -> list[Cell]:
-    """Return the number of open critical and warning findings; empty without any."""
+    """Return a cell with the number of open findings for critical and for warning; none for 0."""
     counts = open_counts(states)
     severities: tuple[Severity, ...] = ("critical", "warning")
     return [
@@ -128,19 +128,21 @@ def findings_parts(*states: State) -> list[Cell]:
     ]
 
 
-def _is_unseen(state: State) -> bool:
-    """Return whether no stream is known because the stream list cannot be read."""
-    unread = any(request.startswith(("STREAM.LIST", "answers")) for request in state.unavailable)
-    return unread and not len(state.streams)
+def _has_unreadable_streams(state: State) -> bool:
+    """Return whether streams are missing because the stream list cannot be read."""
+    is_list_unavailable = any(
+        request.startswith(("STREAM.LIST", "answers")) for request in state.unavailable
+    )
+    return is_list_unavailable and not len(state.streams)
 
 
-def wrong_cell(states: Sequence[State]) -> Cell:
-    """Return the number of open findings as glyphs, one look per severity."""
+def findings_cell(states: Sequence[State]) -> Cell:
+    """Return the cell with the numbers of open critical and warning findings, or `fine`."""
     counts = open_counts(states)
     critical, warnings = counts["critical"], counts["warning"]
     parts = [f"{GLYPHS['bad']}{count_text(critical)}"] if critical else []
     parts += [f"{GLYPHS['warn']}{count_text(warnings)}"] if warnings else []
-    if not parts and any(map(_is_unseen, states)):
+    if not parts and any(map(_has_unreadable_streams, states)):
         return Cell("? not judged", "warn")
     if not parts:
         return Cell(f"{GLYPHS['ok']} fine", "ok")
@@ -150,14 +152,14 @@ def wrong_cell(states: Sequence[State]) -> Cell:
 
 
 def recording_cell(recording: RecordingChanged) -> Cell:
-    """Return that a recording runs and its size, or that it cannot be written."""
+    """Return the cell of a recording: its size, or that it cannot be written."""
     if recording.reason:
         return Cell("▲ REC held up", "warn")
     return Cell(f"● REC {bytes_text(recording.size_bytes)}", "bad")
 
 
 def _target_cell(engine_started: EngineStarted) -> Cell:
-    """Return the connection target, on the colour of its profile."""
+    """Return the cell with the connection target in the colour of its profile."""
     target = clean_line(engine_started.target)
     if engine_started.colour and COLOUR.fullmatch(engine_started.colour):
         return Cell(f" {target} ", f"on {engine_started.colour}")
@@ -165,20 +167,22 @@ def _target_cell(engine_started: EngineStarted) -> Cell:
 
 
 def _link_cell(link: LinkChanged, *, is_recorded: bool) -> Cell:
-    """Return the status of the connection; of a recording, the recorded status."""
-    glyph, look = _LINKS[link.state]
+    """Return the cell with the status of the connection; of a recording, the recorded status."""
+    glyph, style_name = _LINK_STYLES[link.state]
     if is_recorded:
-        return Cell(f"○ was {link.state}", "dim" if link.state == "connected" else look)
+        return Cell(f"○ was {link.state}", "dim" if link.state == "connected" else style_name)
     tls = " TLS" if link.tls and link.state == "connected" else ""
-    return Cell(f"{glyph} {link.state}{tls}", look)
+    return Cell(f"{glyph} {link.state}{tls}", style_name)
 
 
-def _use(name: str, used: str, limit: str | None) -> Cell:
+def _usage_cell(name: str, used: str, limit: str | None) -> Cell:
     return Cell(f"{name} {used}" + (f"/{limit}" if limit else ""))
 
 
-def account_parts(state: State, late_us: int = 0) -> list[Cell]:
-    """Return the second line: problems; else the account's use and the cost of monitoring."""
+def account_parts(state: State, poll_age_us: int = 0) -> list[Cell]:
+    """Return the second line: the error of the connection or account, else the usage of the
+    account and natstui's requests.
+    """
     account, link = state.account, state.link
     if link is not None and link.state != "connected" and link.reason:
         return [Cell(clean_line(link.reason), "bad")]
@@ -196,7 +200,7 @@ def account_parts(state: State, late_us: int = 0) -> list[Cell]:
             if denied_reason
             else [Cell(UNKNOWN, "dim")]
         )
-    state = at_moment(state, late_us)
+    state = at_moment(state, poll_age_us)
     age_s = (state.now_mono_us - state.account_mono_us) / 1e6
     stale = polls_are_missing(state, state.now_mono_us - state.account_mono_us)
     parts = [Cell(f"stale {duration_text(age_s)}", "stale")] if stale else []
@@ -206,17 +210,19 @@ def account_parts(state: State, late_us: int = 0) -> list[Cell]:
     storage = bytes_text(limits.max_storage_bytes) if limits.max_storage_bytes else None
     memory = bytes_text(limits.max_memory_bytes) if limits.max_memory_bytes else None
     parts += [
-        _use("streams", count_text(account.streams_count), streams),
-        _use("consumers", count_text(account.consumers_count), consumers),
-        _use("file", bytes_text(account.storage_bytes), storage),
-        _use("memory", bytes_text(account.memory_bytes), memory),
+        _usage_cell("streams", count_text(account.streams_count), streams),
+        _usage_cell("consumers", count_text(account.consumers_count), consumers),
+        _usage_cell("file", bytes_text(account.storage_bytes), storage),
+        _usage_cell("memory", bytes_text(account.memory_bytes), memory),
         *api_parts(state),
     ]
     return parts
 
 
 def api_parts(state: State) -> list[Cell]:
-    """Return the API requests of all clients and of natstui."""
+    """Return cells with the API requests of all clients, and those of natstui; the state must
+    have an account.
+    """
     account, costs = state.account, state.costs
     assert account is not None
     errors = account.api_errors_count
@@ -236,8 +242,8 @@ def api_parts(state: State) -> list[Cell]:
 
 
 def _round_text(state: State) -> str:
-    """Return how long a round of all rows takes, and the age of the oldest, if a poll has not all
-    rows.
+    """Return the duration of a round of all rows and the age of the oldest row; empty if a poll
+    reads all rows.
     """
     round_us, oldest_us = state.costs[-1].cost.round_us, oldest_row_us(state)
     if round_us is None or oldest_us is None:
@@ -251,19 +257,23 @@ def _errors_grow(state: State) -> bool:
     return any(after > before for before, after in pairwise(counts))
 
 
-_SHORTEST = 12
+_MIN_CELLS = 12
 
 
-def joined(parts: list[Cell], width: int) -> Content:
-    """Return parts side by side; those that do not fit are left out from the right."""
+def fit_parts(parts: list[Cell], width: int) -> Content:
+    """Return the parts as one line of at most `width` cells; parts at the right that do not fit
+    are left out.
+    """
     line, used = Content(), 0
     for part in parts:
         content = safe_cell(part)
         gap = 2 if used else 0
-        room = width - used - gap
-        if content.cell_length > room:
-            if room >= _SHORTEST and not used:
-                line = Content.assemble(line, " " * gap, content.truncate(room, ellipsis=True))
+        free_cells = width - used - gap
+        if content.cell_length > free_cells:
+            if free_cells >= _MIN_CELLS and not used:
+                line = Content.assemble(
+                    line, " " * gap, content.truncate(free_cells, ellipsis=True)
+                )
             break
         line = Content.assemble(line, " " * gap, content)
         used += gap + content.cell_length

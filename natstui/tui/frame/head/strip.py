@@ -8,20 +8,20 @@ from textual.content import Content
 from textual.widgets import Static
 
 from natstui.model.live.state import State
-from natstui.tui.frame.action_keys import Target, made_at_us, replaced_text
-from natstui.tui.frame.head.several import all_parts, one_parts, total_parts
-from natstui.tui.frame.head.status_text import account_parts, joined, link_parts
-from natstui.tui.frame.systems import Where
+from natstui.tui.frame.action_keys import Target, find_created_at_us, replacement_text
+from natstui.tui.frame.head.several import acting_system_parts, all_systems_parts, total_parts
+from natstui.tui.frame.head.status_text import account_parts, fit_parts, link_parts
+from natstui.tui.frame.systems import SystemScope
 from natstui.tui.kit.fixed_text import FixedText
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 
-PAUSED = Cell(" PAUSED ", "strong warn")
+PAUSED_CELL = Cell(" PAUSED ", "strong warn")
 """Shown while the user has paused polling."""
 
 
 class StatusStrip(FixedText):
-    """The status strip: connection and server; account, API and the monitor's own cost."""
+    """The status strip: connection and server; account, API and natstui's own requests."""
 
     DEFAULT_CSS = """
     StatusStrip {
@@ -31,84 +31,86 @@ class StatusStrip(FixedText):
     """
 
     def __init__(self, second_line: Callable[[], list[Cell] | None]) -> None:
-        """Create the strip; `second_line` returns the screen's own second line, None for the
-        account's.
+        """Create the strip; `second_line` returns the screen's second line, None for the line of
+        the account.
         """
         super().__init__(markup=False)
         self._second_line = second_line
-        self._where = Where()
+        self._scope = SystemScope()
         self._paused = False
 
-    def show(self, where: Where, *, paused: bool = False) -> None:
-        """Show all systems, or the acting one."""
-        self._where, self._paused = where, paused
+    def show(self, scope: SystemScope, *, paused: bool = False) -> None:
+        """Show the status of all systems, or of the acting system."""
+        self._scope, self._paused = scope, paused
         self._draw()
 
     def on_resize(self) -> None:
-        """Choose again which parts fit."""
+        """Draw the parts that fit the new width."""
         self._draw()
 
     def _draw(self) -> None:
         width = max(10, self.size.width - 2)
-        systems, acting = self._where.systems, self._where.acting
-        if self._where.joins:
-            lines = [all_parts(acting, systems), total_parts(systems)]
+        systems, acting = self._scope.systems, self._scope.acting
+        if self._scope.is_joined:
+            lines = [all_systems_parts(acting, systems), total_parts(systems)]
         else:
             first = (
-                one_parts(acting, systems) if systems else link_parts(acting.state, acting.late_us)
+                acting_system_parts(acting, systems)
+                if systems
+                else link_parts(acting.state, acting.poll_age_us)
             )
-            lines = [first, account_parts(acting.state, acting.late_us)]
+            lines = [first, account_parts(acting.state, acting.poll_age_us)]
         if self._paused:
-            # In front of everything: whatever stands behind it is of an earlier moment.
-            lines[0] = [PAUSED, *lines[0]]
+            # First: everything after it is of an earlier moment.
+            lines[0] = [PAUSED_CELL, *lines[0]]
         if (own_line := self._second_line()) is not None:
             lines[1] = own_line
-        self.update(Content("\n").join([joined(parts, width) for parts in lines]))
+        self.update(Content("\n").join([fit_parts(parts, width) for parts in lines]))
 
 
 class AssetNote(Static):
-    """A line that is shown only when the stream or consumer of the screen was deleted or
-    recreated.
-    """
+    """A line that is shown only if the screen's stream or consumer was deleted or recreated."""
 
     DEFAULT_CSS = """
     AssetNote { height: auto; padding: 0 1; background: $error 20%; color: $text-error; }
     """
 
-    def __init__(self, asset: Callable[[], Target | None], newest: Callable[[], State]) -> None:
-        """Create hidden; `asset` returns the current subject of the screen, `newest` the shown
-        state.
+    def __init__(self, asset: Callable[[], Target | None], get_state: Callable[[], State]) -> None:
+        """Create hidden; `asset` returns the stream or consumer of the screen, `get_state` the
+        shown state.
         """
         super().__init__(markup=False)
         self.display = False
-        self._asset, self._newest = asset, newest
+        self._asset, self._get_state = asset, get_state
         self._opened_on: Target | None = None
-        """The subject of the screen when it was opened."""
+        """The stream or consumer of the screen when it was opened."""
         self._shown = ""
 
     @property
-    def became(self) -> str:
-        """Return that the asset was deleted or recreated since it was opened; empty if not."""
-        state = self._newest()
-        # In a recording people also go back in time.
+    def replacement_note(self) -> str:
+        """Return a sentence if the stream or consumer was deleted or recreated since the screen
+        was opened, else an empty text; always empty in a replay.
+        """
+        state = self._get_state()
+        # A replay can also seek backwards.
         if self._opened_on is None or state.replay is not None:
             return ""
-        return replaced_text(state, self._opened_on)
+        return replacement_text(state, self._opened_on)
 
-    def reopen(self) -> None:
-        """Accept the current asset of the same name as the subject of the screen."""
+    def accept_replacement(self) -> None:
+        """Show the current stream or consumer of the same name from now on."""
         self._opened_on = None
-        self.keep_up()
+        self.refresh_note()
 
-    def keep_up(self) -> None:
+    def refresh_note(self) -> None:
         """Update the line for the current state."""
         asset = self._asset()
         if asset is not None and (
             self._opened_on is None or self._opened_on.created_at_us is None
         ):
-            made_us = asset.created_at_us or made_at_us(self._newest(), asset)
-            self._opened_on = asset._replace(created_at_us=made_us)
-        if (text := self.became) != self._shown:
+            created_at_us = asset.created_at_us or find_created_at_us(self._get_state(), asset)
+            self._opened_on = asset._replace(created_at_us=created_at_us)
+        if (text := self.replacement_note) != self._shown:
             self._shown = text
             self.update(safe(text))
             self.display = bool(text)

@@ -1,4 +1,4 @@
-"""The first line of every screen: the tabs with key and count; the current one is lit."""
+"""The first line of every screen: the tabs with key and count; the current one is highlighted."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from textual.content import Content
 
 from natstui.clean import clean_line
 from natstui.model.live.state import State
-from natstui.tui.frame.head.status_text import wrong_cell
-from natstui.tui.frame.systems import Where
+from natstui.tui.frame.head.status_text import findings_cell
+from natstui.tui.frame.systems import SystemScope
 from natstui.tui.kit.fixed_text import FixedText
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe_cell
@@ -19,7 +19,7 @@ from natstui.units import count_text
 
 
 class Tab(NamedTuple):
-    """A list: the app mode that shows it, its key, its name."""
+    """A tab: the app mode that it opens, its key and its title."""
 
     mode: str
     key: str
@@ -27,7 +27,7 @@ class Tab(NamedTuple):
 
     @property
     def binding_id(self) -> str:
-        """Return the id of its binding, for the user's keymap."""
+        """Return the id of the tab's binding, for the user's keymap."""
         return f"screen.{self.mode}"
 
 
@@ -55,8 +55,8 @@ def _connections_count(state: State) -> int:
     )
 
 
-def counts(states: Sequence[State]) -> dict[str, Cell]:
-    """Return the count behind the name of each tab; absent where unknown."""
+def count_cells(states: Sequence[State]) -> dict[str, Cell]:
+    """Return the counts to show in the tabs, by mode; a mode without a count is absent."""
     numbers = {
         "streams": sum(len(state.streams) for state in states),
         "consumers": sum(len(state.consumers) for state in states),
@@ -69,29 +69,31 @@ def counts(states: Sequence[State]) -> dict[str, Cell]:
         ),
     }
     cells = {mode: Cell(count_text(count), "dim") for mode, count in numbers.items() if count}
-    open_findings = wrong_cell(states)
-    if open_findings.look != "ok":
+    open_findings = findings_cell(states)
+    if open_findings.style_name != "ok":
         cells["findings"] = open_findings
     if any(state.benchmark and not state.benchmark.finished for state in states):
         cells["benchmark"] = Cell("●", "ok")
     return cells
 
 
-_GROUND = "on $primary 30%"
-"""Background of the current tab, as of the look `lit`."""
+_CURRENT_BACKGROUND = "on $primary 30%"
+"""Background of the current tab, the same as in the style `lit`."""
 
 
 def tab_cells(
     current: str, cells_by_mode: Mapping[str, Cell], keys: Mapping[str, str], width: int
 ) -> list[tuple[str, list[Cell]]]:
-    """Return mode → its cells; where names do not fit, only the current tab has its name."""
+    """Return the mode and the cells of each tab; if not all names fit into `width`, only the
+    current tab has its name.
+    """
     full = [(tab.mode, _cells(tab, cells_by_mode, keys, current, has_name=True)) for tab in TABS]
     if _width(full) <= width:
         return full
-    # Without the space behind each there may be room for every name.
-    tight = [(mode, cells[:-1]) for mode, cells in full]
-    if _width(tight) <= width:
-        return tight
+    # Without the space after each tab all names may fit.
+    tabs_without_gaps = [(mode, cells[:-1]) for mode, cells in full]
+    if _width(tabs_without_gaps) <= width:
+        return tabs_without_gaps
     return [(tab.mode, _cells(tab, cells_by_mode, keys, current, has_name=False)) for tab in TABS]
 
 
@@ -103,22 +105,26 @@ def _cells(
     *,
     has_name: bool,
 ) -> list[Cell]:
-    lit, count = tab.mode == current, cells_by_mode.get(tab.mode)
+    is_current, count = tab.mode == current, cells_by_mode.get(tab.mode)
     key = clean_line(keys.get(tab.binding_id, tab.key))
-    if has_name or lit:
+    if has_name or is_current:
         cells = [
-            Cell(f" {key} ", "lit" if lit else "primary"),
-            Cell(tab.title, "lit" if lit else ""),
+            Cell(f" {key} ", "lit" if is_current else "primary"),
+            Cell(tab.title, "lit" if is_current else ""),
         ]
-        cells += [Cell(" ", "lit" if lit else ""), _on(count, lit)] if count else []
-        return [*cells, Cell(" ", "lit" if lit else "")]
+        cells += (
+            [Cell(" ", "lit" if is_current else ""), _highlight(count, is_current)]
+            if count
+            else []
+        )
+        return [*cells, Cell(" ", "lit" if is_current else "")]
     cells = [Cell(f" {key}", "primary")]
     cells += [Cell("·", "dim"), count] if count else []
     return [*cells, Cell(" ")]
 
 
-def _on(count: Cell, lit: bool) -> Cell:
-    return Cell(count.text, "lit") if lit and count.look == "dim" else count
+def _highlight(count: Cell, is_current: bool) -> Cell:
+    return Cell(count.text, "lit") if is_current and count.style_name == "dim" else count
 
 
 def _width(tabs: Sequence[tuple[str, Sequence[Cell]]]) -> int:
@@ -133,30 +139,30 @@ class TabBar(FixedText):
     """
 
     def __init__(self, current: Callable[[], str]) -> None:
-        """`current` returns the mode whose tab is lit."""
+        """Create the tabs; `current` returns the mode of the current tab."""
         super().__init__(markup=False)
         self._current = current
         self._states: Sequence[State] = ()
         self._keys: dict[str, str] = {}
         self._ends: list[tuple[int, str]] = []
-        """Columns where the tabs end, with their modes."""
+        """The end column and the mode of each tab."""
 
-    def show(self, where: Where) -> None:
-        """Show the counts of all systems together."""
-        self._states = [system.state for system in where.systems or (where.acting,)]
+    def show(self, scope: SystemScope) -> None:
+        """Show the total counts of all systems."""
+        self._states = [system.state for system in scope.systems or (scope.acting,)]
         self._draw()
 
     def on_mount(self) -> None:
-        """Show the tabs before there is a state."""
+        """Show the tabs before the first state arrives."""
         self._draw()
 
     def on_resize(self) -> None:
-        """Choose again which names fit."""
+        """Draw the tabs for the new width."""
         self._draw()
 
     def _draw(self) -> None:
         tabs = tab_cells(
-            self._current(), counts(self._states), self._known_keys(), self.size.width
+            self._current(), count_cells(self._states), self._tab_keys(), self.size.width
         )
         line, self._ends, end = Content(), [], 0
         current = self._current()
@@ -166,13 +172,13 @@ class TabBar(FixedText):
                 line = Content.assemble(line, safe_cell(cell))
                 end += len(cell.text)
             if mode == current:
-                # Counts keep their colour, and stand on the ground of their tab.
-                line = line.stylize(_GROUND, start, end)
+                # Counts keep their colour on the background of their tab.
+                line = line.stylize(_CURRENT_BACKGROUND, start, end)
             self._ends.append((end, mode))
         self.update(line)
 
-    def _known_keys(self) -> Mapping[str, str]:
-        """Return the user's key of each tab, by binding id; it never changes."""
+    def _tab_keys(self) -> Mapping[str, str]:
+        """Return the key of each tab by binding id, as in the user's keymap."""
         # From Python 3.12 on, the tabs of the first screen are mounted before it is on the stack.
         if not self._keys and self.app.screen_stack:
             ids = {tab.binding_id for tab in TABS}
@@ -182,8 +188,8 @@ class TabBar(FixedText):
         return self._keys
 
     def on_click(self, event: events.Click) -> None:
-        """Open the list whose tab was clicked."""
+        """Open the mode whose tab was clicked."""
         mode = next((mode for end, mode in self._ends if event.x < end), None)
         if mode is not None:
-            # Awaited here, a screen that is closed would wait for this very line, and it for that.
+            # Awaited here, a closing screen and this handler would wait for each other.
             self.app.call_later(self.app.run_action, f"app.switch_mode('{mode}')")

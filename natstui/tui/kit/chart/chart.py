@@ -19,54 +19,57 @@ from textual.widget import Widget
 
 from natstui.clean import clean_line
 from natstui.tui.kit.chart.frame import (
-    CROSS_ROLE,
-    EVENT_ROLE,
-    MARK_ROLES,
-    MOST_SERIES,
-    ON,
+    BACKGROUND_FACTOR,
+    CROSSHAIR_PALETTE_NUMBER,
+    EVENT_PALETTE_NUMBER,
+    PALETTE_NUMBER_BY_TONE,
+    SERIES_COLOR_COUNT,
     ChartData,
     PlotFrame,
     Series,
-    axis_of,
+    choose_value_axis,
     plot_frame,
     series_and_shade,
 )
 from natstui.tui.kit.chart.legend import Runs, cells_of, legend_runs, title_text
 from natstui.tui.kit.chart.plot import draw
 from natstui.tui.kit.chart.ticks import label_width
-from natstui.tui.kit.looks import series_colors
+from natstui.tui.kit.styles import series_colors
 from natstui.tui.kit.text import fit
 
 __all__ = ["Chart", "ChartData", "Series"]
 
-_LEAST_WIDTH, _LEAST_HEIGHT = 20, 3
-_ROOMY_HEIGHT = 7
-"""Minimum height with a line for the legend alone."""
-_BETWEEN_FRAMES_S = 0.5
-_INKS = {
-    EVENT_ROLE: "chart--event",
-    CROSS_ROLE: "chart--cross",
-    **{role: f"chart--{tone}-mark" for tone, role in MARK_ROLES.items()},
+_MIN_WIDTH, _MIN_HEIGHT = 20, 3
+_MIN_HEIGHT_WITH_LEGEND = 7
+"""Minimum height, in lines, for a separate line of the legend."""
+_FRAME_INTERVAL_S = 0.5
+_COMPONENT_BY_PALETTE_NUMBER = {
+    EVENT_PALETTE_NUMBER: "chart--event",
+    CROSSHAIR_PALETTE_NUMBER: "chart--cross",
+    **{
+        palette_number: f"chart--{tone}-mark"
+        for tone, palette_number in PALETTE_NUMBER_BY_TONE.items()
+    },
 }
-CROSS = "│"
+CROSSHAIR = "│"
 _EMPTY = {" ", "\u2800"}
 
 
-def cross_all(screen: Screen[Any], at_s: float | None) -> None:
-    """Set the cross-hair of every chart on a screen; None: show the newest values."""
+def set_crosshairs(screen: Screen[Any], at_s: float | None) -> None:
+    """Set the cross-hair of every chart on a screen; None shows the newest values."""
     for chart in screen.query(Chart):
-        chart.cross(at_s)
+        chart.set_crosshair(at_s)
 
 
-def too_small(size: Size) -> bool:
+def is_too_small(size: Size) -> bool:
     """Return whether a size is too small for a chart."""
-    return size.width < _LEAST_WIDTH or size.height < _LEAST_HEIGHT
+    return size.width < _MIN_WIDTH or size.height < _MIN_HEIGHT
 
 
 class Chart(Widget):
     """Lines over time with a title, a legend with the newest values, axes and units.
 
-    Frames are drawn at most twice a second, one chart in each callback, and only in view.
+    Frames are drawn at most twice a second, one chart per callback, and only in view.
     """
 
     ALLOW_SELECT = False
@@ -101,90 +104,98 @@ class Chart(Widget):
         super().__init__(id=id, classes=classes)
         self._data: ChartData | None = None
         self._lines: list[Runs] = []
-        self._stale = False
-        """Data or size are newer than the frame; it is drawn when the chart is in view."""
+        self._is_outdated = False
+        """Whether data or size are newer than the frame; drawn when the chart is in view."""
         self._frame: PlotFrame | None = None
-        self._least_label_cells = 0
-        self._cross_at_s: float | None = None
+        self._min_label_cells = 0
+        self._crosshair_at_s: float | None = None
         self._failure = ""
-        self._has_begun = False
-        """A frame is about to be drawn, now or by the timer."""
+        self._is_scheduled = False
+        """Whether a frame will be drawn by a callback or by the timer."""
         self._drawn_at_s = 0.0
         self._timer: Timer | None = None
-        self._styles_by_role: dict[int, Style] = {}
-        self._head_for: tuple[ChartData | None, Size, int] | None = None
-        """The lines above the axes, and of which data and size they are."""
+        self._styles_by_palette_number: dict[int, Style] = {}
+        self._head_cache: tuple[ChartData | None, Size, int] | None = None
+        """Data and size with the number of lines above the axes computed for them."""
 
     def show(self, data: ChartData | None) -> None:
-        """Show newer data when its frame is drawn; None shows an empty chart at once."""
+        """Show newer data with the next frame; None shows an empty chart at once."""
         self._data = data
         if data is None and self._lines:
             self._lines = []
             self.refresh()
-        self._want()
+        self._request_frame()
 
     def show_other(self, data: ChartData | None) -> None:
-        """Show data of another subject: the old frame is removed at once."""
+        """Show data of another row: the old frame is removed at once."""
         self.show(None)
         if self._timer is not None:
             self._timer.stop()
-            self._has_begun, self._timer = False, None
+            self._is_scheduled, self._timer = False, None
         self._drawn_at_s = 0.0
         self.show(data)
 
     @property
     def label_cells(self) -> int:
-        """Return the width of the labels of the value axis."""
-        if self._data is None or too_small(self.size):
+        """Return the width of the value axis' labels in cells."""
+        if self._data is None or is_too_small(self.size):
             return 0
-        return label_width(axis_of(self._data, self.size.height - self._head).ticks)
+        return label_width(
+            choose_value_axis(self._data, self.size.height - self._head_lines).ticks
+        )
 
     def align(self, label_cells: int) -> None:
-        """Set the label width to that of the chart above or below, for the same time axis."""
-        if label_cells != self._least_label_cells:
-            self._least_label_cells = label_cells
-            self._want()
+        """Set the minimum label width in cells, so that charts have the same time axis."""
+        if label_cells != self._min_label_cells:
+            self._min_label_cells = label_cells
+            self._request_frame()
 
-    def cross(self, at_s: float | None) -> None:
-        """Show the values at a moment, in seconds from the right edge; None: the newest."""
-        if at_s != self._cross_at_s:
-            self._cross_at_s = at_s
+    def set_crosshair(self, at_s: float | None) -> None:
+        """Show the values at a moment, in seconds from the right edge; None for the newest."""
+        if at_s != self._crosshair_at_s:
+            self._crosshair_at_s = at_s
             self.refresh()
 
-    def crossed_further(self, columns: int) -> float | None:
-        """Return the moment `columns` from the cross-hair; None without a frame."""
-        return None if self._frame is None else moved(self._frame, self._cross_at_s, columns)
+    def moved_crosshair_s(self, columns: int) -> float | None:
+        """Return the moment `columns` after the cross-hair, in seconds from the right edge; None
+        without a frame.
+        """
+        return (
+            None
+            if self._frame is None
+            else move_moment(self._frame, self._crosshair_at_s, columns)
+        )
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Set the cross-hair of every chart of the screen to the pointer."""
         if self._frame is not None and self._lines:
-            cross_all(self.screen, moment_of(self._frame, event.x))
+            set_crosshairs(self.screen, moment_of(self._frame, event.x))
 
     def on_leave(self) -> None:
         """Show the newest values again."""
-        cross_all(self.screen, None)
+        set_crosshairs(self.screen, None)
 
     def on_resize(self) -> None:
-        """Draw for the new size; until then the old frame is cut or padded."""
-        self._want()
+        """Request a frame of the new size; until then the old one is cut or padded."""
+        self._request_frame()
 
     def notify_style_update(self) -> None:
         """Clear the cached styles of the old theme."""
         super().notify_style_update()
-        self._styles_by_role.clear()
+        self._styles_by_palette_number.clear()
 
-    def _want(self) -> None:
-        """Request that the newest data is drawn when the chart is in view."""
-        self._stale = self._data is not None
-        # Textual renders what is in view only, and the first line is where that is noticed.
+    def _request_frame(self) -> None:
+        """Request a frame with the newest data as soon as the chart is in view."""
+        self._is_outdated = self._data is not None
+        # Textual renders only lines in view: rendering the first one schedules the frame.
         self.refresh(Region(0, 0, max(1, self.size.width), 1))
 
-    def _begin(self) -> None:
-        """Draw in a callback, at the earliest half a second after the last frame."""
-        if self._has_begun:
+    def _schedule_frame(self) -> None:
+        """Schedule a frame, at the earliest half a second after the last one."""
+        if self._is_scheduled:
             return
-        self._has_begun = True
-        wait_s = self._drawn_at_s + _BETWEEN_FRAMES_S - monotonic()
+        self._is_scheduled = True
+        wait_s = self._drawn_at_s + _FRAME_INTERVAL_S - monotonic()
         if wait_s > 0:
             self._timer = self.set_timer(wait_s, self._draw)
         else:
@@ -192,19 +203,19 @@ class Chart(Widget):
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether a newer frame is pending; none is while the chart is out of view."""
-        if self._has_begun or not self._stale or too_small(self.size):
-            return self._has_begun
+        """Return whether a newer frame is pending; never while the chart is out of view."""
+        if self._is_scheduled or not self._is_outdated or is_too_small(self.size):
+            return self._is_scheduled
         return self.is_on_screen and bool(self.screen.find_widget(self).visible_region)
 
     def _draw(self) -> None:
-        """Draw the newest data."""
-        self._has_begun, self._timer = False, None
-        if self._data is None or too_small(self.size):
+        """Draw a frame with the newest data."""
+        self._is_scheduled, self._timer = False, None
+        if self._data is None or is_too_small(self.size):
             return
-        self._stale, self._drawn_at_s = False, monotonic()
-        height = self.size.height - self._head
-        frame = plot_frame(self._data, self.size.width, height, self._least_label_cells)
+        self._is_outdated, self._drawn_at_s = False, monotonic()
+        height = self.size.height - self._head_lines
+        frame = plot_frame(self._data, self.size.width, height, self._min_label_cells)
         try:
             self._lines, self._frame = draw(frame), frame
         except ImportError as error:
@@ -212,115 +223,124 @@ class Chart(Widget):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """Draw the title with the legend, or a line of the last frame."""
-        size, head = self.size, self._head
+        """Return a line of the widget: title and legend, or a line of the last frame."""
+        size, head = self.size, self._head_lines
         width = size.width
-        if too_small(size):
-            return self._note("chart: too small", y)
-        if self._stale:
-            self._begin()
+        if is_too_small(size):
+            return self._note_line("chart: too small", y)
+        if self._is_outdated:
+            self._schedule_frame()
         if y < head:
-            return self._heading(y)
+            return self._head_line(y)
         if not self._lines:
             waiting = "" if self._data is None else "…"
-            return self._note(self._failure or waiting, y - size.height // 2)
+            return self._note_line(self._failure or waiting, y - size.height // 2)
         if y - head >= len(self._lines):
             return Strip([Segment(" " * width, self._style(0))], width)
-        segments = [Segment(clean_line(text), self._style(role)) for text, role in self._drawn(y)]
+        segments = [
+            Segment(clean_line(text), self._style(palette_number))
+            for text, palette_number in self._plot_line(y)
+        ]
         return Strip(segments).crop_extend(0, width, self._style(0))
 
-    def _drawn(self, y: int) -> Runs:
+    def _plot_line(self, y: int) -> Runs:
         """Return a line of the last frame, with the cross-hair."""
-        runs, frame, at_s = self._lines[y - self._head], self._frame, self._cross_at_s
-        if frame is None or at_s is None or y - self._head >= len(self._lines) - frame.axis_lines:
+        runs, frame, at_s = self._lines[y - self._head_lines], self._frame, self._crosshair_at_s
+        if (
+            frame is None
+            or at_s is None
+            or y - self._head_lines >= len(self._lines) - frame.axis_lines
+        ):
             return runs
         column = column_of(frame, at_s)
-        return runs if column is None else crossed(runs, column, CROSS_ROLE)
+        return runs if column is None else draw_crosshair(runs, column, CROSSHAIR_PALETTE_NUMBER)
 
-    def _note(self, text: str, y: int) -> Strip:
-        """Draw a remark on line 0."""
+    def _note_line(self, text: str, y: int) -> Strip:
+        """Return the strip with a text; empty if `y` is not 0."""
         width = self.size.width
-        style = self._style(0) + self._ink("chart--note")
+        style = self._style(0) + self._component_style("chart--note")
         return Strip([Segment(fit(text if y == 0 else "", width), style)], width)
 
     @property
-    def _head(self) -> int:
-        """Return the number of lines above the axes: the legend gets its own when it does not fit
-        beside the title.
+    def _head_lines(self) -> int:
+        """Return the number of lines above the axes: 2 if the legend does not fit beside the
+        title.
         """
-        size, known = self.size, self._head_for
-        # Every line of the chart asks for it.
-        if known is not None and known[0] is self._data and known[1] == size:
-            return known[2]
+        size, cached = self.size, self._head_cache
+        # Every line of the chart needs the number.
+        if cached is not None and cached[0] is self._data and cached[1] == size:
+            return cached[2]
         wide = cell_len(title_text(self._data)) + cells_of(legend_runs(self._data, size.width))
-        # Not of the cross-hair's title: the plot would jump while the mouse moves.
-        lines = 2 if wide > size.width and size.height >= _ROOMY_HEIGHT else 1
-        self._head_for = (self._data, size, lines)
+        # Without the moment of the cross-hair: the plot would jump while the mouse moves.
+        lines = 2 if wide > size.width and size.height >= _MIN_HEIGHT_WITH_LEGEND else 1
+        self._head_cache = (self._data, size, lines)
         return lines
 
-    def _heading(self, y: int) -> Strip:
-        """Draw the title at the left and the legend at the right, or below it."""
-        width, at_s, values = self.size.width, self._cross_at_s, None
+    def _head_line(self, y: int) -> Strip:
+        """Return a line above the axes: title at the left, legend at the right or below."""
+        width, at_s, values = self.size.width, self._crosshair_at_s, None
         if self._data is not None and at_s is not None:
             values = values_at(self._data, at_s)
-        told = title_text(self._data, at_s)
-        legend = legend_runs(self._data, width, values) if y == self._head - 1 else []
-        if self._head == 1 and cells_of(legend) + cell_len(told) > width:
-            legend = legend_runs(self._data, max(width // 2, width - cell_len(told)), values)
-        title = fit("" if y else told, max(0, width - cells_of(legend)))
-        segments = [Segment(title, self._style(0) + self._ink("chart--title"))]
-        segments += [Segment(text, self._style(role)) for text, role in legend]
+        title_line = title_text(self._data, at_s)
+        legend = legend_runs(self._data, width, values) if y == self._head_lines - 1 else []
+        if self._head_lines == 1 and cells_of(legend) + cell_len(title_line) > width:
+            legend = legend_runs(self._data, max(width // 2, width - cell_len(title_line)), values)
+        title = fit("" if y else title_line, max(0, width - cells_of(legend)))
+        segments = [Segment(title, self._style(0) + self._component_style("chart--title"))]
+        segments += [Segment(text, self._style(palette_number)) for text, palette_number in legend]
         return Strip(segments).crop_extend(0, width, self._style(0))
 
     def _color(self, number: int) -> str:
-        """Return the colour of a series, or of its area: the background blended with that
-        colour.
+        """Return the colour of a palette number: of a series, or of its area, which is that
+        colour blended with the background.
         """
         palette, area = series_colors(dark=self.app.current_theme.dark), series_and_shade(number)
         if area is None:
             return palette[number - 1]
-        role, share = area
-        return self.background_colors[1].blend(Color.parse(palette[role - 1]), share).hex
+        series_number, share = area
+        return self.background_colors[1].blend(Color.parse(palette[series_number - 1]), share).hex
 
-    def _ink(self, name: str) -> Style:
-        """Return the colour and weight of a component without its background."""
+    def _component_style(self, name: str) -> Style:
+        """Return the style of a component without its background."""
         style = self.get_component_rich_style(name)
         return Style(color=style.color, bold=style.bold)
 
-    def _style(self, role: int) -> Style:
-        """Return the style of a palette number, which contains foreground and background."""
-        if role not in self._styles_by_role:
-            ground = self.rich_style
-            below, number = divmod(role, ON)
+    def _style(self, palette_number: int) -> Style:
+        """Return the style of a palette number, which combines foreground and background."""
+        if palette_number not in self._styles_by_palette_number:
+            base_style = self.rich_style
+            below, number = divmod(palette_number, BACKGROUND_FACTOR)
             if below:
                 style = self._style(number) + Style(bgcolor=self._color(below))
             elif number == 0:
-                style = ground
-            elif number <= MOST_SERIES or series_and_shade(number):
-                style = ground + Style(color=self._color(number))
+                style = base_style
+            elif number <= SERIES_COLOR_COUNT or series_and_shade(number):
+                style = base_style + Style(color=self._color(number))
             else:
-                style = ground + self._ink(_INKS.get(number, "chart--axes"))
-            self._styles_by_role[role] = style
-        return self._styles_by_role[role]
+                style = base_style + self._component_style(
+                    _COMPONENT_BY_PALETTE_NUMBER.get(number, "chart--axes")
+                )
+            self._styles_by_palette_number[palette_number] = style
+        return self._styles_by_palette_number[palette_number]
 
 
 def column_of(frame: PlotFrame, at_s: float) -> int | None:
-    """Return the column of a moment in the frame; None when it is not in view."""
+    """Return the column of a moment; None if the moment is outside the frame's window."""
     if not -frame.window_s <= at_s <= 0:
         return None
     return frame.left + frame.column_of(at_s)
 
 
 def moment_of(frame: PlotFrame, column: int) -> float | None:
-    """Return the moment of a column, in seconds from the right edge; None beside the axes."""
+    """Return the moment of a column, in seconds from the right edge; None outside the plot."""
     plot_column = column - frame.left
     if not 0 <= plot_column < frame.columns or frame.columns < 2:
         return None
     return (plot_column / (frame.columns - 1) - 1) * frame.window_s
 
 
-def moved(frame: PlotFrame, at_s: float | None, columns: int) -> float:
-    """Return the moment `columns` further; the first move sets it to the newest values."""
+def move_moment(frame: PlotFrame, at_s: float | None, columns: int) -> float:
+    """Return the moment `columns` after `at_s`, within the window; 0 if `at_s` is None."""
     if at_s is None:
         return 0.0
     step_s = frame.window_s / max(1, frame.columns - 1)
@@ -328,7 +348,7 @@ def moved(frame: PlotFrame, at_s: float | None, columns: int) -> float:
 
 
 def values_at(data: ChartData, at_s: float) -> list[float | None]:
-    """Return each series' value nearest to a moment; no value is interpolated."""
+    """Return the value of each series at the sample nearest to a moment."""
     if not data.at_s:
         return [None] * len(data.series)
     after_index = min(bisect_left(data.at_s, at_s), len(data.at_s) - 1)
@@ -343,22 +363,22 @@ def values_at(data: ChartData, at_s: float) -> list[float | None]:
     ]
 
 
-def crossed(runs: Runs, column: int, role: int) -> Runs:
-    """Return a line of a chart with the cross-hair in a column, if that cell is empty."""
+def draw_crosshair(runs: Runs, column: int, crosshair_number: int) -> Runs:
+    """Return a line of a chart with the cross-hair in a column, if its cell there is empty."""
     crossed_runs: Runs = []
     position = 0
-    for text, palette in runs:
+    for text, number in runs:
         inside = column - position
         if 0 <= inside < len(text) and text[inside] in _EMPTY:
             parts = [
-                (text[:inside], palette),
-                (CROSS, role + palette // ON * ON),
-                (text[inside + 1 :], palette),
+                (text[:inside], number),
+                (CROSSHAIR, crosshair_number + number // BACKGROUND_FACTOR * BACKGROUND_FACTOR),
+                (text[inside + 1 :], number),
             ]
             crossed_runs += [part for part in parts if part[0]]
         else:
-            crossed_runs.append((text, palette))
+            crossed_runs.append((text, number))
         position += len(text)
     if position <= column:
-        crossed_runs += [(" " * (column - position), 0), (CROSS, role)]
+        crossed_runs += [(" " * (column - position), 0), (CROSSHAIR, crosshair_number)]
     return crossed_runs

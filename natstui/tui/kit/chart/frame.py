@@ -1,4 +1,4 @@
-"""The data of a chart, and the frame to draw from it: one point a column, with its ticks."""
+"""The data of a chart, and the frame computed from it: one value per column, and the ticks."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Columns = tuple[float | None, ...]
 def column_values(
     at_s: Sequence[float], values: Sequence[float | None], window_s: float, columns: int
 ) -> Columns:
-    """Return the mean of each column, and linear values between columns with samples.
+    """Return one value per column: the mean of its samples.
 
-    A column that contains only gaps is a gap; between two columns without any sample the line
-    continues.
+    A column without samples gets an interpolated value. A column with only unknown samples, and
+    the columns beside it without samples, are gaps.
     """
     sums: dict[int, tuple[float, int]] = {}
     for x, value in zip(at_s, values, strict=False):
@@ -55,42 +55,42 @@ def column_values(
     return tuple(means)
 
 
-MOST_SERIES = 6
-"""Number of series with a colour of their own; further ones repeat the colours."""
+SERIES_COLOR_COUNT = 6
+"""Number of different colours of series; further series repeat the colours."""
 
 EVENT_MARK = "!"
 """Mark at the top of a chart at the time of an event."""
 
-EVENT_ROLE, CROSS_ROLE = 17, 18
-"""Palette numbers of such a mark, and of the cross-hair."""
-AXES_ROLE = 16
-"""Palette number of axes and labels; that of a series is its index + 1."""
+EVENT_PALETTE_NUMBER, CROSSHAIR_PALETTE_NUMBER = 17, 18
+"""Palette numbers of the mark of an event, and of the cross-hair."""
+AXES_PALETTE_NUMBER = 16
+"""Palette number of axes and labels; a series has its index + 1."""
 Tone = Literal["note", "good", "bad"]
-MARK_ROLES: dict[Tone, int] = {"note": 19, "good": 20, "bad": 21}
-"""Palette numbers of marks."""
+PALETTE_NUMBER_BY_TONE: dict[Tone, int] = {"note": 19, "good": 20, "bad": 21}
+"""Palette numbers of marks by tone."""
 SHADES = (0.85, 0.58, 0.44, 0.34, 0.12)
-"""Shares of a series' colour in its area: edge, upper, middle and lower rows of the plot, below a
-band.
+"""Shares of a series' colour in its area: at its edge, in the upper, middle and lower rows of the
+plot, and below a band.
 """
 FAINT = len(SHADES) - 1
 _FIRST_SHADE = 32
-ON = 64
+BACKGROUND_FACTOR = 64
 """Factor of the background's palette number, which is added to the foreground's."""
 
 Fill = Literal["below", "between", "band"]
-"""Kind of area: below the first series; below the first two, with the part between them in the
-higher one's colour; or only between them.
+"""Kind of area: `below` the first series; below the first two series, with the part `between` them
+in the colour of the higher one; or a `band` between the first two.
 """
 
 
-def shade_of(role: int, shade: int = 0) -> int:
+def shade_of(palette_number: int, shade: int = 0) -> int:
     """Return the palette number of a shade of the area of a series."""
-    return _FIRST_SHADE + (role - 1) * len(SHADES) + shade
+    return _FIRST_SHADE + (palette_number - 1) * len(SHADES) + shade
 
 
 def series_and_shade(number: int) -> tuple[int, float] | None:
-    """Return the palette number of the series and the share of its colour; None if it is no
-    area.
+    """Return the palette number of an area's series and the share of its colour; None for a
+    palette number of no area.
     """
     if number < _FIRST_SHADE:
         return None
@@ -110,7 +110,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line. A value that is None, or not a number, is a gap."""
+    """A line of a chart; a value that is None or not a number is a gap."""
 
     label: str
     values: Sequence[float | None]
@@ -128,9 +128,9 @@ class ChartData:
     window_s: float
     """Width of the time axis, in seconds."""
     from_zero: bool = True
-    """Whether the value axis starts at 0 even if all values are far above."""
+    """Whether the value axis includes 0 even if all values are far above it."""
     ends_at_s: float | None = None
-    """Unix time of the right edge: clock times at the axis; None writes ages up to now."""
+    """Unix time of the right edge, for clock times at the axis; None for ages up to now."""
     events_at_s: tuple[float, ...] = ()
     """Times of events that are marked at the top, in seconds from the right edge."""
     events_label: str = ""
@@ -139,33 +139,35 @@ class ChartData:
     """Whether the value axis is logarithmic; values up to 0 are gaps then."""
     fill: Fill = "below"
     marks: tuple[Mark, ...] = ()
-    first_color: int = 0
-    """Index of the first series' colour, so that charts side by side can have different ones."""
+    color_offset: int = 0
+    """Index of the first series' colour, so that neighbouring charts can differ."""
     overall: tuple[float | None, ...] = ()
-    """Values in the legend instead of the newest ones: for the entire time."""
-    overall_word: str = ""
-    """Label of these values: mean, total."""
+    """Values for the entire time, shown in the legend instead of the newest values."""
+    overall_label: str = ""
+    """Label of the overall values, such as mean or total."""
 
-    def role(self, index: int) -> int:
-        """Return the palette number of a series; both edges of a band have the same."""
+    def palette_number(self, index: int) -> int:
+        """Return the palette number of a series; both series of a band have the same one."""
         if self.fill == "band" and index == 1:
             index = 0
-        return (index + self.first_color) % MOST_SERIES + 1
+        return (index + self.color_offset) % SERIES_COLOR_COUNT + 1
 
 
 class Zone(NamedTuple):
-    """A vertical part of a column: its top in eighths of a row from below, and its series."""
+    """A vertical part of a column of an area: its top in eighths of a row from below, and the
+    palette number of its series.
+    """
 
     top: int
-    role: int
-    edge_role: int = 0
-    """Palette number of the series whose edge its top is; 0: the same."""
+    palette_number: int
+    edge_palette_number: int = 0
+    """Palette number of the series at the top edge; 0 for the same series."""
     is_faint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PlotFrame:
-    """A frame to draw: lines by column, and the ticks of the axes."""
+    """A frame of a chart, ready to be drawn: the values per column, and the axes."""
 
     width: int
     height: int
@@ -204,39 +206,47 @@ class PlotFrame:
 
     @property
     def areas_count(self) -> int:
-        """Return how many of the series are areas; the others are lines."""
+        """Return the number of series that are areas; the other series are lines."""
         return min(len(self.lines), 1 if self.fill == "below" else 2)
 
     def zones(self) -> list[list[Zone]]:
-        """Return the zones of each column of the plot, from below."""
+        """Return the zones of the areas in each column of the plot, from the bottom up."""
         rows = self.height - self.axis_lines
         row_values = (self.axis.high - self.axis.low) / max(1, rows - 1)
 
         def top_of(value: float | None) -> int:
-            return 0 if value is None else _top((value - self.axis.low) / row_values, rows)
+            return 0 if value is None else _top_eighths((value - self.axis.low) / row_values, rows)
 
         areas = self.lines[: self.areas_count]
         if not areas:
             return [[] for _ in range(self.columns)]
         if len(areas) == 1:
-            ((role, values),) = areas
-            return [[Zone(top_of(value), role)] for value in values]
-        (one_role, ones), (other_role, second_values) = areas
+            ((palette_number, values),) = areas
+            return [[Zone(top_of(value), palette_number)] for value in values]
+        (first_number, first_values), (second_number, second_values) = areas
         columns_zones: list[list[Zone]] = []
-        for column, (one, other) in enumerate(zip(ones, second_values, strict=True)):
-            first, second = top_of(one), top_of(other)
+        for column, (first_value, second_value) in enumerate(
+            zip(first_values, second_values, strict=True)
+        ):
+            first, second = top_of(first_value), top_of(second_value)
             if self.fill == "band":
-                has_both = one is not None and other is not None
-                band = [Zone(first, one_role, is_faint=True), Zone(second, one_role)]
+                has_both = first_value is not None and second_value is not None
+                band = [Zone(first, first_number, is_faint=True), Zone(second, first_number)]
                 columns_zones.append(band if has_both else [])
             elif abs(first - second) < _SAME_EIGHTHS:
-                # Both edges are in one row: they take turns.
-                edge_role = one_role if column // _DASH_COLUMNS % 2 else other_role
-                columns_zones.append([Zone(max(first, second), other_role, edge_role)])
+                # Both edges are in one row: they alternate.
+                edge_palette_number = (
+                    first_number if column // _DASH_COLUMNS % 2 else second_number
+                )
+                columns_zones.append(
+                    [Zone(max(first, second), second_number, edge_palette_number)]
+                )
             elif first > second:
-                columns_zones.append([Zone(second, other_role), Zone(first, one_role)])
+                columns_zones.append([Zone(second, second_number), Zone(first, first_number)])
             else:
-                columns_zones.append([Zone(first, other_role, one_role), Zone(second, other_role)])
+                columns_zones.append(
+                    [Zone(first, second_number, first_number), Zone(second, second_number)]
+                )
         return columns_zones
 
     @property
@@ -246,13 +256,14 @@ class PlotFrame:
 
 
 _SAME_EIGHTHS = 4
-"""Distance in eighths below which two areas' edges could not be told apart."""
+"""Distance in eighths below which the edges of two areas are not distinguishable."""
 
 
-def _top(above_low_rows: float, rows: int) -> int:
-    """Return the height of an area in eighths of a row, from its value in rows.
+def _top_eighths(above_low_rows: float, rows: int) -> int:
+    """Return the height of an area in eighths of a row; its value is in rows above the axis' low
+    end.
 
-    A value is in the middle of a row, so that the lowest row is half below the axis.
+    A value is drawn in the middle of a row, so half of the lowest row is below the low end.
     """
     if above_low_rows < 0.5:
         return max(1, round(above_low_rows * 16))
@@ -260,23 +271,23 @@ def _top(above_low_rows: float, rows: int) -> int:
 
 
 def axis_lines(height: int) -> int:
-    """Return how many of `height` lines the time axis takes: none where there are few."""
+    """Return how many of `height` lines the time axis uses: none if there are few lines."""
     return 2 if height >= 5 else 0
 
 
-def axis_of(data: ChartData, height: int) -> ValueAxis:
-    """Return the value axis for a plot and its time axis of `height` lines."""
+def choose_value_axis(data: ChartData, height: int) -> ValueAxis:
+    """Return the value axis of a chart whose plot and time axis have `height` lines together."""
     choose = log_axis if data.logarithmic else value_axis
     return choose(*_extent(data), height - axis_lines(height), data.unit)
 
 
-def plot_frame(data: ChartData, width: int, height: int, least_label_cells: int = 0) -> PlotFrame:
-    """Thin the series to a point per column, and choose the axes.
+def plot_frame(data: ChartData, width: int, height: int, min_label_cells: int = 0) -> PlotFrame:
+    """Return the frame of a chart: one value per column, and the chosen axes.
 
-    Charts with the same `least_label_cells` have the same time axis.
+    Charts with the same `min_label_cells` have the same time axis.
     """
-    axis = axis_of(data, height)
-    ticks = tuple((y, label.rjust(least_label_cells)) for y, label in axis.ticks)
+    axis = choose_value_axis(data, height)
+    ticks = tuple((y, label.rjust(min_label_cells)) for y, label in axis.ticks)
     columns = max(2, width - label_width(ticks) - 1)
     if data.ends_at_s is None:
         x_ticks = age_ticks(data.window_s, columns)
@@ -284,44 +295,45 @@ def plot_frame(data: ChartData, width: int, height: int, least_label_cells: int 
         x_ticks = clock_ticks(data.ends_at_s, data.window_s, columns)
     lines = [
         (
-            data.role(index),
-            column_values(data.at_s, _scaled(data, series), data.window_s, columns),
+            data.palette_number(index),
+            column_values(data.at_s, _scaled_values(data, series), data.window_s, columns),
         )
         for index, series in enumerate(data.series)
         if is_drawn(series)
     ]
     events = tuple(at_s for at_s in data.events_at_s if -data.window_s <= at_s <= 0)
     rows = height - axis_lines(height)
-    apart = _told_apart(lines, axis, rows) if data.fill == "below" else tuple(lines)
+    dashed_lines = _dash_shared_cells(lines, axis, rows) if data.fill == "below" else tuple(lines)
     axis = replace(axis, ticks=ticks)
     marks = tuple(mark for mark in data.marks if -data.window_s <= mark.at_s <= 0)
-    return PlotFrame(width, height, apart, x_ticks, axis, data.window_s, events, data.fill, marks)
+    return PlotFrame(
+        width, height, dashed_lines, x_ticks, axis, data.window_s, events, data.fill, marks
+    )
 
 
 def is_drawn(series: Series) -> bool:
-    """Return whether a series is drawn: one that is always zero is in the legend only."""
+    """Return whether a series is drawn: a series that is always zero is only in the legend."""
     return any(series.values)
 
 
 _DASH_COLUMNS = 3
-"""Length of a dash where two lines share cells, in columns."""
+"""Length of a dash in columns, for lines that share cells."""
 
 
-def _told_apart(
+def _dash_shared_cells(
     lines: Sequence[tuple[int, Columns]], axis: ValueAxis, rows: int
 ) -> tuple[tuple[int, Columns], ...]:
-    """Return the lines, dashed where they share a cell with an earlier one.
+    """Return the lines, dashed where they share cells with an earlier line.
 
-    A cell has one colour: without dashes, of two lines that coincide only the later one would be
-    seen.
+    A cell has one colour: without dashes, the later line would hide the earlier one.
     """
     row_values = (axis.high - axis.low) / max(1, rows - 1)
     cells = [
         [None if value is None else round((value - axis.low) / row_values) for value in values]
         for _, values in lines
     ]
-    apart: list[tuple[int, Columns]] = []
-    for number, (role, values) in enumerate(lines):
+    dashed_lines: list[tuple[int, Columns]] = []
+    for number, (palette_number, values) in enumerate(lines):
         dashed_values = list(values)
         for column, cell in enumerate(cells[number]):
             if cell is None or number == 0:
@@ -331,12 +343,12 @@ def _told_apart(
             ]
             if sharing[column // _DASH_COLUMNS % len(sharing)] != number != sharing[0]:
                 dashed_values[column] = None
-        apart.append((role, tuple(dashed_values)))
-    return tuple(apart)
+        dashed_lines.append((palette_number, tuple(dashed_values)))
+    return tuple(dashed_lines)
 
 
-def _scaled(data: ChartData, series: Series) -> Sequence[float | None]:
-    """Return the values to draw: on a logarithmic axis, their powers of ten."""
+def _scaled_values(data: ChartData, series: Series) -> Sequence[float | None]:
+    """Return the values to draw: on a logarithmic axis their decimal logarithms."""
     if not data.logarithmic:
         return series.values
     return [
@@ -346,9 +358,9 @@ def _scaled(data: ChartData, series: Series) -> Sequence[float | None]:
 
 
 def _extent(data: ChartData) -> tuple[float, float]:
-    """Return the least and the greatest value within the window; 0 and 1 without any.
+    """Return the minimum and maximum value within the window; 0 and 1 without values.
 
-    On a logarithmic axis, those above 0.
+    For a logarithmic axis only values above 0 count.
     """
     values = [
         value

@@ -1,4 +1,4 @@
-"""Round numbers and round times for the axes of a chart, and their labels. Pure."""
+"""Computes the ticks of a chart's axes: round numbers and round times, with labels."""
 
 from __future__ import annotations
 
@@ -34,39 +34,45 @@ _TIME_STEPS_S = (
 
 
 def time_step_s(rough_s: float) -> float:
-    """Return the next larger usual interval on a clock; whole days beyond one day."""
+    """Return the next larger round interval of time, in seconds; full days above one day."""
     usual = next((step for step in _TIME_STEPS_S if step >= rough_s * 0.999), None)
     return usual if usual is not None else math.ceil(rough_s / 86_400) * 86_400
 
 
 def age_ticks(window_s: float, width: int) -> tuple[Tick, ...]:
-    """Return ticks of an axis that ends now: -10m, -5m, now; x is seconds from now."""
+    """Return the ticks of a time axis that ends now (-10m, -5m, now), in seconds from now.
+
+    `width` is the width of the axis in cells.
+    """
     rough_s = window_s / max(1, min(8, width // 10))
     even = (step for step in _TIME_STEPS_S if step >= rough_s * 0.999 and window_s % step == 0)
     step = next(even, time_step_s(rough_s))
     count = math.floor(window_s / step + 1e-9)
-    ages = [(-index * step, "-" + _short(index * step)) for index in range(count, 0, -1)]
+    ages = [(-index * step, "-" + _short_duration(index * step)) for index in range(count, 0, -1)]
     return (*ages, (0.0, "now"))
 
 
 def clock_ticks(
     end_s: float, window_s: float, width: int, zone: tzinfo | None = None
 ) -> tuple[Tick, ...]:
-    """Return ticks at round clock times; x is seconds from `end_s` (Unix time), local time."""
+    """Return ticks at round local clock times, in seconds from `end_s` (Unix time).
+
+    `width` is the width of the axis in cells.
+    """
     step = time_step_s(window_s / max(1, min(8, width // 14)))
     offset = datetime.fromtimestamp(end_s, UTC).astimezone(zone).utcoffset()
     shift_s = offset.total_seconds() if offset else 0.0
     first = math.ceil((end_s - window_s + shift_s) / step) * step - shift_s
-    form = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86_400 else "%d %b"
+    time_format = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86_400 else "%d %b"
     times = [first + index * step for index in range(int((end_s - first) // step) + 1)]
     return tuple(
-        (at - end_s, datetime.fromtimestamp(at, UTC).astimezone(zone).strftime(form))
+        (at - end_s, datetime.fromtimestamp(at, UTC).astimezone(zone).strftime(time_format))
         for at in times
     )
 
 
-def _short(duration_s: float) -> str:
-    """Return a round duration without its zero part: 5m instead of 5m00s."""
+def _short_duration(duration_s: float) -> str:
+    """Return a round duration as text without its zero part: 5m instead of 5m00s."""
     text = duration_text(duration_s)
     for zero in ("00s", "00m", "0h"):
         if text.endswith(zero) and text[: -len(zero)][-1:].isalpha():
@@ -76,12 +82,12 @@ def _short(duration_s: float) -> str:
 
 Unit = Literal["msgs", "msgs/s", "bytes", "bytes/s", "s", "%", ""]
 
-_FLAT = 1e-6
+_MIN_DIFFERENCE = 1e-6
 """Relative distance below which values count as equal."""
 
 
 def value_text(value: float, unit: Unit) -> str:
-    """Return the text of a value at an axis or in a legend."""
+    """Return a value as text with its unit's prefix, for an axis or a legend."""
     match unit:
         case "bytes" | "bytes/s":
             return bytes_text(value)
@@ -106,63 +112,70 @@ class ValueAxis:
     """The value in the middle of the highest line."""
 
 
-def _step(rough: float, unit: Unit) -> float:
-    """Return the next larger round interval of ticks."""
-    if unit == "s" and rough > 1:
-        return time_step_s(rough)
+def _step(min_distance: float, unit: Unit) -> float:
+    """Return the next larger round distance of ticks."""
+    if unit == "s" and min_distance > 1:
+        return time_step_s(min_distance)
     if unit in ("bytes", "bytes/s"):
-        return float(2 ** max(0, math.ceil(math.log2(rough) - 0.01)))
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(nice for nice in (1, 2, 2.5, 5, 10) if nice * power >= rough * 0.999) * power
+        return float(2 ** max(0, math.ceil(math.log2(min_distance) - 0.01)))
+    power = 10.0 ** math.floor(math.log10(min_distance))
+    step = (
+        next(factor for factor in (1, 2, 2.5, 5, 10) if factor * power >= min_distance * 0.999)
+        * power
+    )
     return max(1.0, float(math.ceil(step))) if unit == "msgs" else step
 
 
 _LINES_BETWEEN_TICKS = (2, 3, 4, 5, 6)
 
 
-def _lines_apart(height: int) -> Sequence[int]:
+def _possible_distances(height: int) -> Sequence[int]:
     """Return the possible distances of ticks in lines, for a height."""
-    return [apart for apart in _LINES_BETWEEN_TICKS if apart < height] or [1]
+    return [distance for distance in _LINES_BETWEEN_TICKS if distance < height] or [1]
 
 
-def _evenly(height: int, step_of: Callable[[int], tuple[int, float]]) -> ValueAxis:
+def _choose_axis(height: int, step_of: Callable[[int], tuple[int, float]]) -> ValueAxis:
     """Return the axis that leaves the fewest of `height` lines unused.
 
-    `step_of` returns the number of the first tick and the step, for ticks at a distance in lines.
+    `step_of` returns, for a distance of ticks in lines, the first tick as a multiple of the step,
+    and the step.
     """
     best: tuple[float, int, int, float] | None = None
-    for apart in _lines_apart(height):
-        first, step = step_of(apart)
-        # The less of the height the values take, the worse; ticks close together are worse, too.
-        span = step * (height - 1) / apart
-        worse = span * (1.0 if apart > 2 else 1.25)
-        if best is None or worse < best[0]:
-            best = (worse, apart, first, step)
+    for distance in _possible_distances(height):
+        first, step = step_of(distance)
+        # An axis beyond the values costs height; ticks close together cost readability.
+        span = step * (height - 1) / distance
+        cost = span * (1.0 if distance > 2 else 1.25)
+        if best is None or cost < best[0]:
+            best = (cost, distance, first, step)
     assert best is not None
-    _, apart, first, step = best
-    count = (height - 1) // apart + 1
+    _, distance, first, step = best
+    count = (height - 1) // distance + 1
     ticks = tuple(((first + index) * step, "") for index in range(count))
-    return ValueAxis(ticks, first * step, (first + (height - 1) / apart) * step)
+    return ValueAxis(ticks, first * step, (first + (height - 1) / distance) * step)
 
 
 def value_axis(lowest: float, highest: float, height: int, unit: Unit) -> ValueAxis:
-    """Return an axis of `height` lines from at or below `lowest` to at or above `highest`."""
-    if highest - lowest <= max(abs(lowest), abs(highest)) * 1e-9 or highest - lowest < _FLAT:
-        # A line that is level runs through the middle, unless it lies on the zero.
+    """Return an axis of `height` lines that includes `lowest` and `highest`, with round ticks."""
+    if (
+        highest - lowest <= max(abs(lowest), abs(highest)) * 1e-9
+        or highest - lowest < _MIN_DIFFERENCE
+    ):
+        # A level line is drawn in the middle, unless it is zero.
         around = max(abs(lowest) * 0.05, 0.5)
         lowest, highest = (lowest - around, lowest + around) if lowest else (0.0, 1.0)
     height = max(2, height)
 
-    def step_of(apart: int) -> tuple[int, float]:
-        intervals = (height - 1) / apart
-        step = _step((highest - lowest) / intervals, unit)
+    def step_of(distance: int) -> tuple[int, float]:
+        interval_count = (height - 1) / distance
+        step = _step((highest - lowest) / interval_count, unit)
         first = math.floor(lowest / step + 1e-9)
-        while (first + intervals) * step < highest - step * 1e-9:
+        while (first + interval_count) * step < highest - step * 1e-9:
             step = _step(step * 1.01, unit)
             first = math.floor(lowest / step + 1e-9)
         return first, step
 
-    axis = _evenly(height, step_of)
+    axis = _choose_axis(height, step_of)
     values = [value for value, _ in axis.ticks]
     step = values[1] - values[0] if len(values) > 1 else 1.0
     labels = [value_text(value, unit) for value in values]
@@ -174,8 +187,8 @@ def value_axis(lowest: float, highest: float, height: int, unit: Unit) -> ValueA
 
 
 def log_axis(lowest: float, highest: float, height: int, unit: Unit) -> ValueAxis:
-    """Return an axis with ticks at powers of ten, or of two for bytes; positions are powers of
-    ten.
+    """Return a logarithmic axis with ticks at powers of ten, for bytes of two; the positions are
+    decimal logarithms.
     """
     if lowest <= 0:
         lowest, highest = 1.0, max(10.0, highest)
@@ -184,12 +197,12 @@ def log_axis(lowest: float, highest: float, height: int, unit: Unit) -> ValueAxi
     first = math.floor(math.log(lowest, base) + 1e-9)
     last = max(first + 1, math.ceil(math.log(highest, base) - 1e-9))
 
-    def step_of(apart: int) -> tuple[int, float]:
-        step = max(1, math.ceil((last - first) / ((height - 1) / apart) - 1e-9))
-        # The number of the first tick counts steps, which need not start at a multiple of one.
+    def step_of(distance: int) -> tuple[int, float]:
+        step = max(1, math.ceil((last - first) / ((height - 1) / distance) - 1e-9))
+        # The first tick is at 0 here: the axis is shifted to the first power below.
         return 0, float(step)
 
-    axis = _evenly(height, step_of)
+    axis = _choose_axis(height, step_of)
     scale = math.log10(base)
     ticks = tuple(
         ((first + power) * scale, value_text(base ** (first + power), unit))

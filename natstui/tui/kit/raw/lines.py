@@ -1,4 +1,4 @@
-"""Long text split into the rows of a screen, and the coloured parts of one line. Pure."""
+"""Splits long text into screen rows, and finds the parts of a line to colour."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ class Row(NamedTuple):
     end: int
 
 
-def rows_of(lines: list[str], width: int) -> list[Row]:
-    """Return the screen rows of all lines, each at most `width` cells."""
+def split_rows(lines: list[str], width: int) -> list[Row]:
+    """Return the screen rows of all lines, each at most `width` cells wide."""
     rows: list[Row] = []
     for number, line in enumerate(lines):
         if len(line) <= width and line.isascii():
             rows.append(Row(number, 0, len(line)))
         else:
-            rows.extend(Row(number, start, end) for start, end in _cuts(line, max(2, width)))
+            rows.extend(Row(number, start, end) for start, end in _cut_line(line, max(2, width)))
     return rows
 
 
-def _cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a line, each at most `width` cells wide."""
+def _cut_line(line: str, width: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each part of a line, at most `width` cells wide."""
     start = 0
-    single = line.isascii()
+    is_ascii = line.isascii()
     while start < len(line) or start == 0:
         end = min(len(line), start + width)
-        while not single and end > start + 1:
+        while not is_ascii and end > start + 1:
             excess = cell_len(line[start:end]) - width
             if excess <= 0:
                 break
@@ -45,7 +45,7 @@ def _cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
 
 Language = Literal["json", "yaml", "text"]
 
-_PATTERNS: dict[Language, re.Pattern[str] | None] = {
+_TOKEN_PATTERNS: dict[Language, re.Pattern[str] | None] = {
     "json": re.compile(
         r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))|(?P<string>"(?:[^"\\]|\\.)*"?)'
         r"|(?P<number>-?\b\d[\d.eE+-]*)|(?P<word>\b(?:true|false|null)\b)|(?P<mark>[\[\]{}:,])"
@@ -57,7 +57,7 @@ _PATTERNS: dict[Language, re.Pattern[str] | None] = {
     ),
     "text": None,
 }
-_COLOURED_CHARACTERS = 4096
+_MAX_COLOURED_CHARACTERS = 4096
 
 
 class Span(NamedTuple):
@@ -68,10 +68,10 @@ class Span(NamedTuple):
     kind: str
 
 
-def spans_of(line: str, language: Language) -> list[Span]:
-    """Return the coloured parts of one line; none for a line too long to be read anyway."""
-    pattern = _PATTERNS[language]
-    if pattern is None or len(line) > _COLOURED_CHARACTERS:
+def find_spans(line: str, language: Language) -> list[Span]:
+    """Return the parts of a line to colour; empty for a line above 4,096 characters."""
+    pattern = _TOKEN_PATTERNS[language]
+    if pattern is None or len(line) > _MAX_COLOURED_CHARACTERS:
         return []
     return [
         Span(*match.span(kind), kind)
@@ -81,8 +81,8 @@ def spans_of(line: str, language: Language) -> list[Span]:
     ]
 
 
-def matches_of(line: str, search_text: str) -> list[Span]:
-    """Return the matches of `search_text`; upper case letters in it make case matter."""
+def find_matches(line: str, search_text: str) -> list[Span]:
+    """Return the matches of `search_text` in a line; case matters only if it has upper case."""
     if not search_text:
         return []
     if search_text == search_text.lower():

@@ -1,4 +1,4 @@
-"""Converts payloads to readable text: JSON, text or bytes, after decompression."""
+"""Formats payloads as readable text: JSON, plain text or a hex dump, after decompression."""
 
 from __future__ import annotations
 
@@ -10,47 +10,49 @@ from typing import Literal
 
 import msgspec
 
-Look = Literal["auto", "json", "text", "hex"]
-LOOKS: tuple[Look, ...] = ("auto", "json", "text", "hex")
+PayloadFormat = Literal["auto", "json", "text", "hex"]
+PAYLOAD_FORMATS: tuple[PayloadFormat, ...] = ("auto", "json", "text", "hex")
 
-MOST_UNPACKED_BYTES = 16 * 1024 * 1024
+MAX_UNPACKED_BYTES = 16 * 1024 * 1024
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PayloadText:
     """A payload as text, with its format and compression."""
 
     text: str
-    look: Look
-    """The format that is shown; never `auto`."""
-    packing: str | None
-    """`gzip` or `zstd` after decompression, or why that failed."""
+    format: PayloadFormat
+    """The format of the text; never `auto`."""
+    compression: str | None
+    """`gzip` or `zstd` if the payload was decompressed, or why it could not be; else None."""
 
 
-def reading(payload: bytes, look: Look = "auto") -> Reading:
-    """Return a payload as text; bytes that are no text become a hex dump."""
-    decompressed, packing = unpack(payload)
-    if look == "hex":
-        return Reading(hex_dump(payload), "hex", None)
-    if look in ("auto", "json"):
+def format_payload(payload: bytes, payload_format: PayloadFormat = "auto") -> PayloadText:
+    """Return a payload as text in a format; by default JSON, else plain text, else a hex dump."""
+    decompressed, compression = unpack(payload)
+    if payload_format == "hex":
+        return PayloadText(hex_dump(payload), "hex", None)
+    if payload_format in ("auto", "json"):
         pretty = _json_text(decompressed)
         if pretty is not None:
-            return Reading(pretty, "json", packing)
+            return PayloadText(pretty, "json", compression)
     text = _plain_text(decompressed)
-    if look == "text":
+    if payload_format == "text":
         text_or_dump = decompressed.decode("utf-8", errors="replace") if text is None else text
-        return Reading(text_or_dump, "text", packing)
+        return PayloadText(text_or_dump, "text", compression)
     if text is not None:
-        return Reading(text, "text", packing)
-    return Reading(hex_dump(decompressed), "hex", packing)
+        return PayloadText(text, "text", compression)
+    return PayloadText(hex_dump(decompressed), "hex", compression)
 
 
 def unpack(payload: bytes) -> tuple[bytes, str | None]:
-    """Return the decompressed payload, at most 16 MiB of it, and its compression."""
+    """Return the decompressed payload, cut at 16 MiB, and the name of its compression; None for
+    an uncompressed or damaged payload.
+    """
     if payload.startswith(_GZIP):
         try:
-            decompressed = zlib.decompressobj(wbits=31).decompress(payload, MOST_UNPACKED_BYTES)
+            decompressed = zlib.decompressobj(wbits=31).decompress(payload, MAX_UNPACKED_BYTES)
         except (zlib.error, gzip.BadGzipFile):
             return payload, None
         return decompressed, "gzip"
@@ -66,14 +68,14 @@ def _unpack_zstd(payload: bytes) -> tuple[bytes, str | None]:
     except ModuleNotFoundError:
         return payload, "nothing: zstd needs Python 3.14 or newer"
     try:
-        decompressed: bytes = zstd.ZstdDecompressor().decompress(payload, MOST_UNPACKED_BYTES)
+        decompressed: bytes = zstd.ZstdDecompressor().decompress(payload, MAX_UNPACKED_BYTES)
     except zstd.ZstdError:
         return payload, None
     return decompressed, "zstd"
 
 
 def _json_text(payload: bytes) -> str | None:
-    """Return JSON in separate lines, every number and key unchanged; None for other payloads."""
+    """Return indented JSON with all numbers and keys unchanged; None if the payload is no JSON."""
     if payload.lstrip()[:1] not in (b"{", b"["):
         return None
     try:
@@ -91,7 +93,7 @@ def _plain_text(payload: bytes) -> str | None:
 
 
 def hex_dump(payload: bytes) -> str:
-    """Return offset, sixteen bytes and their letters, line by line."""
+    """Return lines with an offset, sixteen bytes in hex, and their ASCII characters."""
     lines = []
     for start in range(0, len(payload), 16):
         part = payload[start : start + 16]
@@ -100,8 +102,8 @@ def hex_dump(payload: bytes) -> str:
     return "\n".join(lines)
 
 
-def one_line(payload: bytes) -> str:
-    """Return the beginning of a payload on one line, for a list."""
+def compact_payload(payload: bytes) -> str:
+    """Return a payload on one line, for a list; of a binary payload the first bytes in hex."""
     text = _plain_text(payload)
     if text is None:
         text = payload.decode("utf-8", errors="ignore")

@@ -1,4 +1,4 @@
-"""JSON, YAML or any text up to a megabyte: only the rows in view are coloured and drawn."""
+"""A view of JSON, YAML or any text up to 1 Mi characters; only visible rows are coloured."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from natstui.clean import clean_text
-from natstui.tui.kit.raw.lines import Language, Row, matches_of, rows_of, spans_of
+from natstui.tui.kit.raw.lines import Language, Row, find_matches, find_spans, split_rows
 
-_MOST_CHARACTERS = 1024 * 1024
+_MAX_CHARACTERS = 1024 * 1024
 
 
 class RawView(ScrollView, can_focus=True):
-    """Text with line numbers, colours, search and copy; over-long lines are wrapped."""
+    """A text with line numbers, colours, search and copy; long lines are wrapped."""
 
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -60,7 +60,7 @@ class RawView(ScrollView, can_focus=True):
     }
     """
 
-    class CopyAsked(Message):
+    class CopyRequested(Message):
         """The user copies the entire text to the clipboard."""
 
         def __init__(self, text: str) -> None:
@@ -68,12 +68,12 @@ class RawView(ScrollView, can_focus=True):
             self.text = text
 
     class Searched(Message):
-        """The current match of a search: its number from 1, and the number of matches."""
+        """The current match of a search: its number from 1 (0 without any), and the count."""
 
         def __init__(self, search_text: str, number: int, count: int) -> None:
             super().__init__()
-            self.wanted = search_text
-            self.at = number
+            self.search_text = search_text
+            self.number = number
             self.count = count
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
@@ -82,43 +82,45 @@ class RawView(ScrollView, can_focus=True):
         self._lines: list[str] = []
         self._language: Language = "text"
         self._rows: list[Row] = []
-        self._rows_for = -1
-        self._wanted = ""
+        self._wrapped_width = -1
+        self._search_text = ""
         self._matches: list[tuple[int, int]] = []
-        self._at = 0
+        self._match_index = 0
 
     def show(self, text: str, language: Language = "text") -> None:
-        """Show a text from its beginning; beyond 1 Mi characters it is cut, with a note."""
+        """Show a text from its beginning, cut after 1 Mi characters with a note."""
         self._text = text
-        shown = clean_text(text[:_MOST_CHARACTERS])
+        shown = clean_text(text[:_MAX_CHARACTERS])
         self._lines = shown.split("\n")
-        if len(text) > _MOST_CHARACTERS:
-            self._lines.append(f"… {len(text) - _MOST_CHARACTERS:,} more characters")
+        if len(text) > _MAX_CHARACTERS:
+            self._lines.append(f"… {len(text) - _MAX_CHARACTERS:,} more characters")
         self._language = language
-        self._rows_for = -1
+        self._wrapped_width = -1
         self._cut_into_rows()
         self.scroll_to(y=0, animate=False, force=True)
         self.search("")
 
     def search(self, search_text: str) -> int:
-        """Mark every match, scroll to the first at or below the top, and return their number."""
-        self._wanted = search_text
+        """Mark all matches, scroll to the first one from the top on, and return their number."""
+        self._search_text = search_text
         self._matches = [
             (number, span.start)
             for number, line in enumerate(self._lines)
-            for span in matches_of(line, search_text)
+            for span in find_matches(line, search_text)
         ]
         top = round(self.scroll_y)
         line = self._rows[top].line if top < len(self._rows) else 0
-        self._at = next((i for i, match in enumerate(self._matches) if match[0] >= line), 0)
-        self._go()
+        self._match_index = next(
+            (i for i, match in enumerate(self._matches) if match[0] >= line), 0
+        )
+        self._show_match()
         return len(self._matches)
 
     def action_found(self, step: int) -> None:
-        """Go to the next or the previous match, wrapping around."""
+        """Scroll to the next or the previous match; after the last one follows the first."""
         if self._matches:
-            self._at = (self._at + step) % len(self._matches)
-            self._go()
+            self._match_index = (self._match_index + step) % len(self._matches)
+            self._show_match()
 
     def action_row(self, step: int) -> None:
         """Scroll by one row."""
@@ -126,10 +128,10 @@ class RawView(ScrollView, can_focus=True):
 
     def action_copy(self) -> None:
         """Post a request to copy the text."""
-        self.post_message(self.CopyAsked(self._text))
+        self.post_message(self.CopyRequested(self._text))
 
     def on_resize(self) -> None:
-        """Wrap for the new width, with the same line at the top."""
+        """Wrap the lines for the new width, with the same line at the top."""
         top = round(self.scroll_y)
         line = self._rows[top].line if top < len(self._rows) else 0
         self._cut_into_rows()
@@ -143,49 +145,52 @@ class RawView(ScrollView, can_focus=True):
     def _cut_into_rows(self) -> None:
         """Wrap all lines for the current width."""
         width = self.scrollable_content_region.width - self._number_width
-        if width > 0 and width != self._rows_for:
-            self._rows_for = width
-            self._rows = rows_of(self._lines, width)
+        if width > 0 and width != self._wrapped_width:
+            self._wrapped_width = width
+            self._rows = split_rows(self._lines, width)
             self.virtual_size = Size(width + self._number_width, len(self._rows))
             self.refresh()
 
-    def _go(self) -> None:
+    def _show_match(self) -> None:
         """Scroll to the current match and post its number."""
         if self._matches:
-            self._scroll_to_line(*self._matches[self._at])
+            self._scroll_to_line(*self._matches[self._match_index])
         self.refresh()
-        number = self._at + 1 if self._matches else 0
-        self.post_message(self.Searched(self._wanted, number, len(self._matches)))
+        number = self._match_index + 1 if self._matches else 0
+        self.post_message(self.Searched(self._search_text, number, len(self._matches)))
 
     def _scroll_to_line(self, line: int, character: int) -> None:
-        """Scroll so that a position in the text is in the upper third, if it is not in view."""
-        at = next(
+        """Scroll a position of the text into the upper third, if it is not in view."""
+        row_index = next(
             (i for i, row in enumerate(self._rows) if row.line == line and character < row.end),
             next((i for i, row in enumerate(self._rows) if row.line == line), 0),
         )
         top, height = round(self.scroll_y), self.size.height
-        if not top <= at < top + height:
-            self.scroll_to(y=at - height // 3, animate=False, force=True)
+        if not top <= row_index < top + height:
+            self.scroll_to(y=row_index - height // 3, animate=False, force=True)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one row: the line's number at its first row, then its text in colours."""
+        """Return the strip of a row: at its first row the line's number, then coloured text."""
         width = self.scrollable_content_region.width
-        at = y + round(self.scroll_y)
-        ground = self.rich_style
-        if at >= len(self._rows):
-            return Strip([Segment(" " * width, ground)], width)
-        row = self._rows[at]
+        row_index = y + round(self.scroll_y)
+        base_style = self.rich_style
+        if row_index >= len(self._rows):
+            return Strip([Segment(" " * width, base_style)], width)
+        row = self._rows[row_index]
         number = str(row.line + 1) if row.start == 0 else ""
         segments = [Segment(f"{number:>{self._number_width - 1}} ", self._style("line"))]
-        segments += self._coloured(row)
-        return Strip(segments).crop_extend(0, width, ground)
+        segments += self._colour_row(row)
+        return Strip(segments).crop_extend(0, width, base_style)
 
-    def _coloured(self, row: Row) -> list[Segment]:
-        """Return a row's text in segments; matches are drawn over colours."""
+    def _colour_row(self, row: Row) -> list[Segment]:
+        """Return the text of a row as coloured segments; matches replace other colours."""
         line = self._lines[row.line]
         kinds: list[str] = [""] * (row.end - row.start)
-        current = self._matches[self._at] if self._matches else None
-        for start, end, kind in [*spans_of(line, self._language), *matches_of(line, self._wanted)]:
+        current = self._matches[self._match_index] if self._matches else None
+        for start, end, kind in [
+            *find_spans(line, self._language),
+            *find_matches(line, self._search_text),
+        ]:
             if kind == "found" and current == (row.line, start):
                 kind = "here"
             start_cell, end_cell = max(start, row.start), min(end, row.end)
@@ -193,10 +198,10 @@ class RawView(ScrollView, can_focus=True):
                 kinds[start_cell - row.start : end_cell - row.start] = [kind] * (
                     end_cell - start_cell
                 )
-        return self._merged(line[row.start : row.end], kinds)
+        return self._merge_segments(line[row.start : row.end], kinds)
 
-    def _merged(self, text: str, kinds: list[str]) -> list[Segment]:
-        """Join neighbouring characters of one kind."""
+    def _merge_segments(self, text: str, kinds: list[str]) -> list[Segment]:
+        """Return neighbouring characters of the same kind as one segment."""
         segments: list[Segment] = []
         start = 0
         for index in range(1, len(text) + 1):

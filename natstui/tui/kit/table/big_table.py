@@ -1,4 +1,4 @@
-"""A table for a hundred thousand rows: keys and mouse on top of the lines of `TableView`."""
+"""A table for a hundred thousand rows: adds keys and mouse to `TableView`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["BigTable", "Cell", "Column", "RowSource", "Sort"]
 
 
 class BigTable(TableView):
-    """Rows of a `RowSource` with a cursor, marks, sort arrows and sideways scrolling."""
+    """A table of a `RowSource` with cursor, marks, sort arrows and sideways scrolling."""
 
     RowHighlighted = messages.RowHighlighted
     RowSelected = messages.RowSelected
@@ -99,11 +99,11 @@ class BigTable(TableView):
     """
 
     def action_step(self, rows: int) -> None:
-        """Move the cursor by rows."""
+        """Move the cursor by `rows` rows."""
         self.move(self.cursor + rows)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor by pages."""
+        """Move the cursor by `pages` pages."""
         self.move(self.cursor + pages * self.page)
 
     def action_edge(self, edge: int) -> None:
@@ -111,9 +111,9 @@ class BigTable(TableView):
         self.move(0 if edge == 0 else len(self.source.order) - 1)
 
     def action_aside(self, step: int) -> None:
-        """Scroll sideways to the next column that is cut off."""
-        layout = self.columns_now
-        starts = [column.start - layout.fixed_width for column in layout.placed[1:]]
+        """Scroll sideways to the next column that is cut off; to the left if `step` < 0."""
+        layout = self.column_layout
+        starts = [column.start - layout.fixed_width for column in layout.columns[1:]]
         now = round(self.scroll_x)
         if step > 0:
             target = next((x for x in starts if x > now), now)
@@ -130,10 +130,10 @@ class BigTable(TableView):
         """Mark the row under the cursor, or remove its mark."""
         if (key := self.cursor_key) is not None:
             self.marks ^= {key}
-            self._marks_changed()
+            self._post_marks()
 
     def action_mark_range(self) -> None:
-        """Mark every row from the nearest mark above, or below, to the cursor."""
+        """Mark the rows from the nearest mark above the cursor, else below, to the cursor."""
         order, key = self.source.order, self.source.key
         marked_positions = [
             position for position in range(len(order)) if key(order[position]) in self.marks
@@ -146,38 +146,38 @@ class BigTable(TableView):
         )
         low_position, high_position = sorted((anchor, self.cursor))
         self.marks |= {key(order[position]) for position in range(low_position, high_position + 1)}
-        return self._marks_changed()
+        return self._post_marks()
 
     def action_unmark(self) -> None:
         """Remove all marks."""
         self.marks.clear()
-        self._marks_changed()
+        self._post_marks()
 
     def action_sort(self, step: int) -> None:
-        """Request sorting by the column `step` to the right; 0 reverses the current one."""
-        columns = [p.column.id for p in self.columns_now.placed if p.column.sortable]
+        """Request sorting by the column `step` to the right; 0 reverses the direction."""
+        columns = [p.column.id for p in self.column_layout.columns if p.column.sortable]
         if not columns:
             return
         sorted_by = self.sort.column_id if self.sort else None
         index = columns.index(sorted_by) if sorted_by in columns else -step if step > 0 else 0
         self.post_message(messages.HeaderSelected(self, columns[(index + step) % len(columns)]))
 
-    def _marks_changed(self) -> None:
-        """Redraw the marks and post them."""
+    def _post_marks(self) -> None:
+        """Draw the marks again, and post the marked keys."""
         self.repaint_changed()
         self.post_message(messages.MarksChanged(self, frozenset(self.marks)))
 
     def on_click(self, event: events.Click) -> None:
-        """Sort by a title, move to a row, open it with a double click."""
+        """Sort by a clicked title, move to a clicked row, and open a double-clicked row."""
         offset = event.get_content_offset(self)
         if offset is None:
             return
-        if offset.y < self.titles_lines:
-            column = self.columns_now.at(offset.x, round(self.scroll_x))
+        if offset.y < self.title_lines:
+            column = self.column_layout.at(offset.x, round(self.scroll_x))
             if column is not None and column.sortable:
                 self.post_message(messages.HeaderSelected(self, column.id))
             return
-        position = offset.y - self.titles_lines + round(self.scroll_y)
+        position = offset.y - self.title_lines + round(self.scroll_y)
         if position < len(self.source.order):
             self.move(position)
             if event.chain >= 2:
@@ -186,7 +186,7 @@ class BigTable(TableView):
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Highlight the row under the pointer."""
         offset = event.get_content_offset(self)
-        row = None if offset is None else offset.y - self.titles_lines
+        row = None if offset is None else offset.y - self.title_lines
         position = None if row is None or row < 0 else row + round(self.scroll_y)
         if position != self._hover:
             self._hover = position

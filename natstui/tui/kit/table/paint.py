@@ -1,4 +1,4 @@
-"""A table's lines as strips: each run of one style is one segment."""
+"""Draws a table's lines as strips: neighbouring text of one style is one segment."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rich.style import Style
 from textual.strip import Strip
 
 from natstui.tui.kit.table.rows import Cell
-from natstui.tui.kit.table.widths import Layout, Placed
+from natstui.tui.kit.table.widths import Layout, PositionedColumn
 from natstui.tui.kit.text import fit
 
 _NO_CELL = Cell("")
 
 
-class Look(NamedTuple):
-    """The inputs of a row's line; equal values give the same line."""
+class RowAppearance(NamedTuple):
+    """Everything that determines how a row is drawn; equal values give equal lines."""
 
     cells: Sequence[Cell]
     cursor: bool = False
@@ -26,7 +26,7 @@ class Look(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Return the name of the row's background look."""
+        """Return the name of the row's background style."""
         if self.cursor:
             return "cursor"
         return "hover" if self.hover else "marked" if self.marked else "row"
@@ -40,41 +40,41 @@ class Sort(NamedTuple):
 
 
 class Painter:
-    """Turns cells into strips; caches styles until the theme or the focus changes."""
+    """Draws cells as strips; caches the styles, which depend on theme and focus."""
 
     def __init__(self, style_of: Callable[[str], Style]) -> None:
         self._style_of = style_of
         self._styles: dict[tuple[str, str], Style] = {}
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Clear the cached styles."""
         self._styles.clear()
 
-    def style(self, kind: str, look: str = "") -> Style:
-        """Return the style of a cell with `look` in a row of `kind`."""
-        style = self._styles.get((kind, look))
+    def style(self, kind: str, style_name: str = "") -> Style:
+        """Return the style of a cell with `style_name` in a row of `kind`."""
+        style = self._styles.get((kind, style_name))
         if style is None:
             style = self._style_of(kind)
-            if look:
-                style += self._style_of(look)
-            self._styles[kind, look] = style
+            if style_name:
+                style += self._style_of(style_name)
+            self._styles[kind, style_name] = style
         return style
 
-    def row(self, look: Look, layout: Layout, scroll_x: int, width: int) -> Strip:
+    def row(self, appearance: RowAppearance, layout: Layout, scroll_x: int, width: int) -> Strip:
         """Return a row's line, `width` cells wide."""
         gutter = Cell(" ")
-        if look.marked:
+        if appearance.marked:
             gutter = Cell("✓", "mark")
-        elif look.cursor:
+        elif appearance.cursor:
             gutter = Cell("▌", "mark")
         # A row drawn right after its columns changed may have fewer cells.
-        cells = [*look.cells, *[_NO_CELL] * (len(layout.placed) - len(look.cells))]
-        return self._line(look.kind, gutter, cells, layout, scroll_x, width)
+        cells = [*appearance.cells, *[_NO_CELL] * (len(layout.columns) - len(appearance.cells))]
+        return self._line(appearance.kind, gutter, cells, layout, scroll_x, width)
 
     def header(self, sort: Sort | None, layout: Layout, scroll_x: int, width: int) -> Strip:
-        """Return the titles, with an arrow at the sorted column."""
-        titles = [_NO_CELL] * len(layout.placed)
-        for column in layout.placed:
+        """Return the line of titles, with an arrow at the sorted column."""
+        titles = [_NO_CELL] * len(layout.columns)
+        for column in layout.columns:
             titles[column.index] = _title(column, sort)
         before = Cell("‹" if scroll_x > 0 else " ")
         strip = self._line("header", before, titles, layout, scroll_x, width)
@@ -92,14 +92,14 @@ class Painter:
         scroll_x: int,
         width: int,
     ) -> Strip:
-        """Join the gutter, the fixed column and the scrolled columns in view."""
+        """Return a line: the gutter, the fixed first column, and the visible other columns."""
         blank = self.style(kind)
-        if not layout.placed:
+        if not layout.columns:
             return Strip([Segment(" " * width, blank)], width)
         left_cell = layout.fixed_width + scroll_x
         right_cell = scroll_x + width
-        first, *other_columns = layout.placed
-        visible: list[Placed] = []
+        first, *other_columns = layout.columns
+        visible: list[PositionedColumn] = []
         for column in other_columns:
             if column.start < right_cell and column.start + column.width > left_cell:
                 visible.append(column)
@@ -108,43 +108,46 @@ class Painter:
             return fixed_strip.crop_extend(0, width, blank)
         scrolled_strip = self._strip(kind, visible, cells, layout.gap)
         skipped_cells = left_cell - visible[0].start
-        if skipped_cells < 0:  # the left edge lies in the gap before the first one seen
+        if skipped_cells < 0:  # the left edge is in the gap before the first visible column
             gap = Segment(" " * -skipped_cells, blank)
             scrolled_strip, skipped_cells = (
                 Strip([gap, *scrolled_strip], scrolled_strip.cell_length - skipped_cells),
                 0,
             )
-        room = width - layout.fixed_width
+        available_cells = width - layout.fixed_width
         return Strip.join(
-            [fixed_strip, scrolled_strip.crop_extend(skipped_cells, skipped_cells + room, blank)]
+            [
+                fixed_strip,
+                scrolled_strip.crop_extend(skipped_cells, skipped_cells + available_cells, blank),
+            ]
         )
 
     def _strip(
         self,
         kind: str,
-        columns: Sequence[Placed],
+        columns: Sequence[PositionedColumn],
         cells: Sequence[Cell],
         gap: int,
         gutter: Cell | None = None,
     ) -> Strip:
-        """Return each column's cell fitted to its width, with a gap behind it."""
-        line: list[tuple[str, str]] = [] if gutter is None else [(gutter.text, gutter.look)]
+        """Return the cells of columns, each fitted to its width and followed by a gap."""
+        line: list[tuple[str, str]] = [] if gutter is None else [(gutter.text, gutter.style_name)]
         length = 0 if gutter is None else 1
         for column in columns:
             cell = cells[column.index]
             text = fit(cell.text, column.width, column.column.align)
             if cell.tail_from:
-                line.append((text[: cell.tail_from], cell.look))
-                line.append((text[cell.tail_from :], cell.tail_look))
+                line.append((text[: cell.tail_from], cell.style_name))
+                line.append((text[cell.tail_from :], cell.tail_style_name))
             else:
-                line.append((text, cell.look))
+                line.append((text, cell.style_name))
             line.append((" " * gap, ""))
             length += column.width + gap
         segments: list[Segment] = []
         style, text = self.style(kind), ""
-        for part, look in line:
-            new = self.style(kind, look)
-            # Neighbours of one style are one segment.
+        for part, style_name in line:
+            new = self.style(kind, style_name)
+            # Neighbouring text of one style is one segment.
             if new is not style and text:
                 segments.append(Segment(text, style))
                 text = ""
@@ -154,12 +157,14 @@ class Painter:
         return Strip(segments, length)
 
 
-def _title(placed: Placed, sort: Sort | None) -> Cell:
+def _title(positioned: PositionedColumn, sort: Sort | None) -> Cell:
     """Return a column's title, with an arrow if the rows are sorted by it."""
-    column = placed.column
+    column = positioned.column
     if sort is None or column.id != sort.column_id:
         return Cell(column.title)
     arrow = "▼" if sort.descending else "▲"
-    room = max(0, placed.width - 1)
-    title = fit(column.title, room) if len(column.title) > room else column.title
+    available_cells = max(0, positioned.width - 1)
+    title = (
+        fit(column.title, available_cells) if len(column.title) > available_cells else column.title
+    )
     return Cell(title + arrow, "sorted")

@@ -1,4 +1,4 @@
-"""The rows of a table behind a protocol, and how a cursor follows its row. Pure."""
+"""The protocol of a table's rows, and the search for the row of a cursor."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import NamedTuple, Protocol
 
 
 class Cell(NamedTuple):
-    """A cell's text and the name of its look: "", ok, warn, bad, dim, stale, accent, strong."""
+    """A cell's text and the name of its style: "", ok, warn, bad, dim, stale, accent, strong."""
 
     text: str
-    look: str = ""
+    style_name: str = ""
     tail_from: int = 0
-    """The character from which the text has another look; 0: a single look."""
-    tail_look: str = ""
+    """The character from which the text has the style `tail_style_name`; 0 for a single style."""
+    tail_style_name: str = ""
 
 
 class RowSource(Protocol):
-    """Rows by number. A refresh brings a new source; an old one is never changed."""
+    """The rows of a table by number; newer data is a new source, and a source never changes."""
 
     @property
     def order(self) -> Sequence[int]:
         """Return the row numbers after filter and sort: a list, a tuple or a range."""
 
     def __len__(self) -> int:
-        """Return how many rows there are before the filter."""
+        """Return the number of rows before the filter."""
 
     def key(self, row: int) -> Hashable:
-        """Return the identity of the row in every later source."""
+        """Return the key that identifies a row, also in later sources."""
 
     def cells(self, row: int) -> Sequence[Cell]:
         """Return one cell per column; called only for visible rows."""
 
 
-class NoRows:
-    """The source of a table before it gets one."""
+class EmptyRowSource:
+    """The source of a table that has not received one."""
 
     order: Sequence[int] = ()
 
@@ -51,10 +51,11 @@ class NoRows:
         return ()
 
 
-def position_of(source: RowSource, key: Hashable, position: int, row: int) -> int | None:
-    """Return the position of `key` in the source's order, or None when it is not in view.
+def find_position(source: RowSource, key: Hashable, position: int, row: int) -> int | None:
+    """Return the position of `key` in the source's order; None if the key is not there.
 
-    `position` and `row` are the previous ones: the usual result, found without a search.
+    `position` and `row` are those of the previous source: usually still right, so that no search
+    is needed.
     """
     order = source.order
     if position < len(order) and source.key(order[position]) == key:

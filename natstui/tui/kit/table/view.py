@@ -1,6 +1,4 @@
-"""A big table that stays in place: newer data moves neither the cursor off its row nor the
-view.
-"""
+"""A table whose cursor and view stay on their rows when newer data is shown."""
 
 from __future__ import annotations
 
@@ -18,20 +16,20 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from natstui.defects import contained
-from natstui.tui.kit.table.paint import Look, Painter, Sort
-from natstui.tui.kit.table.rows import Cell, NoRows, RowSource, position_of
-from natstui.tui.kit.table.widths import Column, Layout, place
+from natstui.defects import report_defects
+from natstui.tui.kit.table.paint import Painter, RowAppearance, Sort
+from natstui.tui.kit.table.rows import Cell, EmptyRowSource, RowSource, find_position
+from natstui.tui.kit.table.widths import Column, Layout, compute_layout
 from natstui.tui.kit.text import fit
 
-_SETTLED_S = 0.2
-_WHOLE = {"header", "cursor", "blurred", "hover", "marked"}
-"""Looks of entire lines; other looks change only the text colour of a cell."""
+_REPORT_DELAY_S = 0.2
+_LINE_STYLES = {"header", "cursor", "blurred", "hover", "marked"}
+"""Styles of entire lines; other styles change only the text colour of a cell."""
 
-_KEPT_ROWS = 1_000
-"""Limit of cached rows: a user scrolls back to no more than these."""
-_TOLD_AGAIN_S = 60.0
-"""How long the error of a row that cannot be drawn is not reported again."""
+_MAX_CACHED_ROWS = 1_000
+"""Maximum number of rows whose cells are cached, for scrolling back."""
+_DEFECT_PAUSE_S = 60.0
+"""Minimum time between two reports of a row that cannot be drawn."""
 
 
 class TableLines(ScrollView, can_focus=True):
@@ -50,54 +48,54 @@ class TableLines(ScrollView, can_focus=True):
     ) -> None:
         """Create empty; with `titles`, the first line names the columns."""
         super().__init__(id=id, classes=classes)
-        self.titles_lines = 1 if titles else 0
-        """Lines above the first row."""
+        self.title_lines = 1 if titles else 0
+        """Number of lines above the first row."""
         self.columns = tuple(columns)
         self._empty = empty
         self.sort: Sort | None = None
-        self.source: RowSource = NoRows()
+        self.source: RowSource = EmptyRowSource()
         self.marks: set[Hashable] = set()
         self.cursor = 0
-        """Position in the source's order."""
+        """Position of the cursor in the source's order."""
         self._hover: int | None = None
         self._painter = Painter(partial(_style_of, self))
-        self._painted: dict[int, Look | None] = {}
+        self._painted: dict[int, RowAppearance | None] = {}
         self._layout: tuple[int, Layout] | None = None
         self._cells: dict[int, Sequence[Cell]] = {}
-        """The cells of the last drawn rows, until newer data comes."""
+        """The cells of drawn rows by row number, until newer data is shown."""
 
     @property
     def page(self) -> int:
-        """Return how many rows fit below the titles."""
-        return max(1, self.scrollable_content_region.height - self.titles_lines)
+        """Return the number of rows that fit below the titles."""
+        return max(1, self.scrollable_content_region.height - self.title_lines)
 
     @property
-    def columns_now(self) -> Layout:
+    def column_layout(self) -> Layout:
         """Return the layout of the columns at the current width."""
         width = self.scrollable_content_region.width
         if self._layout is None or self._layout[0] != width:
-            self._layout = (width, place(self.columns, width))
+            self._layout = (width, compute_layout(self.columns, width))
         return self._layout[1]
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of the screen: the titles, a row, or nothing."""
+        """Return a line of the table: the titles, a row, or the text of an empty table."""
         scroll_x, width = round(self.scroll_x), self.scrollable_content_region.width
-        if y < self.titles_lines:
-            return self._painter.header(self.sort, self.columns_now, scroll_x, width)
-        look = self._look(y)
-        self._painted[y] = look
-        if look is not None:
-            return self._painter.row(look, self.columns_now, scroll_x, width)
+        if y < self.title_lines:
+            return self._painter.header(self.sort, self.column_layout, scroll_x, width)
+        appearance = self._row_appearance(y)
+        self._painted[y] = appearance
+        if appearance is not None:
+            return self._painter.row(appearance, self.column_layout, scroll_x, width)
         text = ""
         if not self.source.order:
-            said = "loading …" if isinstance(self.source, NoRows) else self.empty
-            first = min(2 * self.titles_lines, self.size.height - 1)
-            text = _line_of(said, y - first, width)
+            empty_text = "loading …" if isinstance(self.source, EmptyRowSource) else self.empty
+            first = min(2 * self.title_lines, self.size.height - 1)
+            text = _empty_text_line(empty_text, y - first, width)
         return Strip([Segment(fit(text, width), self._painter.style("row", "dim"))], width)
 
     @property
     def empty(self) -> str:
-        """Return the text without rows; before the first source, that they are loading."""
+        """Return the text that is shown instead of rows if the source has none."""
         return self._empty
 
     @empty.setter
@@ -107,9 +105,9 @@ class TableLines(ScrollView, can_focus=True):
             # No row has changed, so nothing else would draw it.
             self.refresh()
 
-    def _look(self, y: int) -> Look | None:
-        """Return what line `y` shows now; None below the last row."""
-        position = y - self.titles_lines + round(self.scroll_y)
+    def _row_appearance(self, y: int) -> RowAppearance | None:
+        """Return the current appearance of the row in line `y`; None below the last row."""
+        position = y - self.title_lines + round(self.scroll_y)
         order = self.source.order
         if position >= len(order):
             return None
@@ -118,57 +116,59 @@ class TableLines(ScrollView, can_focus=True):
         if row not in self._cells:
             self._cells[row] = [Cell("defect", "bad")] * len(self.columns)
             report = partial(self.notify, severity="error", timeout=15)
-            with contained("showing a row", report, again_s=_TOLD_AGAIN_S):
+            with report_defects("showing a row", report, repeat_after_s=_DEFECT_PAUSE_S):
                 self._cells[row] = self.source.cells(row)
-        return Look(self._cells[row], position == self.cursor, position == self._hover, is_marked)
+        return RowAppearance(
+            self._cells[row], position == self.cursor, position == self._hover, is_marked
+        )
 
     def repaint_changed(self) -> None:
-        """Repaint only the lines that look different."""
-        if len(self._cells) > _KEPT_ROWS:
+        """Repaint only the lines whose appearance has changed."""
+        if len(self._cells) > _MAX_CACHED_ROWS:
             self._cells.clear()
         width = self.size.width
-        for y in range(self.titles_lines, self.size.height):
-            if y not in self._painted or self._look(y) != self._painted[y]:
+        for y in range(self.title_lines, self.size.height):
+            if y not in self._painted or self._row_appearance(y) != self._painted[y]:
                 self.refresh(Region(0, y, width, 1))
 
     def resize_content(self) -> None:
         """Set the size of the scrollable content."""
-        size = Size(self.columns_now.total_width, len(self.source.order) + self.titles_lines)
+        size = Size(self.column_layout.total_width, len(self.source.order) + self.title_lines)
         if size != self.virtual_size:
             self.virtual_size = size
 
     def notify_style_update(self) -> None:
         """Clear the cached styles of the old theme."""
         super().notify_style_update()
-        self._painter.forget()
+        self._painter.clear_cache()
 
 
-def _line_of(text: str, line: int, width: int) -> str:
-    """Return a line of the wrapped text that is shown without rows."""
+def _empty_text_line(text: str, line: int, width: int) -> str:
+    """Return line number `line` of the wrapped text that is shown instead of rows."""
     lines = wrap(text, max(1, width - 3))
     return "  " + lines[line] if 0 <= line < len(lines) else ""
 
 
-def _style_of(table: Widget, look: str) -> Style:
-    """Return the style of a component class of the table."""
-    if look == "cursor" and not table.has_focus:
-        look = "blurred"
-    if look.startswith(("#", "on ")):
-        return _coloured(look)
-    name = f"big-table--{look}"
-    if look == "row" or name not in table.COMPONENT_CLASSES:
-        return table.rich_style if look == "row" else Style()
+def _style_of(table: Widget, style_name: str) -> Style:
+    """Return the Textual style of a style name in a table: a component class, or a colour."""
+    if style_name == "cursor" and not table.has_focus:
+        style_name = "blurred"
+    if style_name.startswith(("#", "on ")):
+        return _color_style(style_name)
+    name = f"big-table--{style_name}"
+    if style_name == "row" or name not in table.COMPONENT_CLASSES:
+        return table.rich_style if style_name == "row" else Style()
     style = table.get_component_rich_style(name)
-    if look in _WHOLE:
+    if style_name in _LINE_STYLES:
         return style
-    ink = None if look == "strong" else style.color
-    return Style(color=ink, bold=style.bold or None, italic=style.italic or None)
+    color = None if style_name == "strong" else style.color
+    return Style(color=color, bold=style.bold or None, italic=style.italic or None)
 
 
-def _coloured(look: str) -> Style:
-    """Return the style of text in a colour, or of readable text on it."""
-    colour = Color.parse(look.removeprefix("on "))
-    if not look.startswith("on "):
+def _color_style(style_name: str) -> Style:
+    """Return the style of text in a colour, or of readable text on `on` a colour."""
+    colour = Color.parse(style_name.removeprefix("on "))
+    if not style_name.startswith("on "):
         return Style(color=colour.rich_color)
     return Style(color=colour.get_contrast_text(1.0).rich_color, bgcolor=colour.rich_color)
 
@@ -189,47 +189,47 @@ class TableView(TableLines):
     def show(
         self, source: RowSource, *, sort: Sort | None = None, columns: Sequence[Column] = ()
     ) -> None:
-        """Show newer data; marks and cursor stay with their rows, and the cursor on its line.
+        """Show newer data; marks and cursor stay on their rows, and the cursor's row on its line.
 
-        Marks of rows that are gone go with them. Until the user moves it, the cursor stays on the
-        first row. `columns` replaces the columns.
+        Marks of rows that do not exist any more are removed. Until the user moves the cursor, it
+        stays on the first row. `columns` replaces the columns.
         """
         top = round(self.scroll_y)
         offset = self.cursor - top if 0 <= self.cursor - top < self.page else None
-        found: int | None = 0
+        found_position: int | None = 0
         if self._moved_by_user:
-            found = position_of(source, self._reported_key, self.cursor, self._row)
-        # The row is gone: the cursor keeps its place.
-        position = self.cursor if found is None else found
+            found_position = find_position(source, self._reported_key, self.cursor, self._row)
+        # If the row does not exist any more, the cursor keeps its position.
+        position = self.cursor if found_position is None else found_position
         self.source = source
-        self.marks -= self._gone_marks()
+        self.marks -= self._marks_without_row()
         self._cells.clear()
-        self._adopt(sort, tuple(columns) or self.columns)
+        self._set_sort_and_columns(sort, tuple(columns) or self.columns)
         self.resize_content()
-        self._put(position)
+        self._set_cursor(position)
         if offset is not None and self._moved_by_user:
             self.scroll_to(y=self.cursor - offset, animate=False, force=True)
         self.repaint_changed()
-        self.visible_rows.look_soon(restart=False)
+        self.visible_rows.schedule_report(restart=False)
 
-    def _gone_marks(self) -> set[Hashable]:
-        """Return the marks of rows that do not exist any more: nothing would show them."""
-        gone = set(self.marks)
+    def _marks_without_row(self) -> set[Hashable]:
+        """Return the marks of rows that do not exist any more."""
+        missing_keys = set(self.marks)
         for row in range(len(self.source)):
-            if not gone:
+            if not missing_keys:
                 break
-            gone.discard(self.source.key(row))
-        return gone
+            missing_keys.discard(self.source.key(row))
+        return missing_keys
 
     @cached_property
-    def visible_rows(self) -> VisibleRows:
-        """Return the part that reports which rows are visible."""
-        return VisibleRows(self)
+    def visible_rows(self) -> VisibleRowsReporter:
+        """Return the reporter of the visible rows."""
+        return VisibleRowsReporter(self)
 
     def move(self, position: int) -> None:
-        """Move the cursor to a position, as the user requests, and scroll it into view."""
+        """Move the cursor to a position for the user, and scroll it into view."""
         self._moved_by_user = True
-        self._put(position)
+        self._set_cursor(position)
         top = round(self.scroll_y)
         if self.cursor < top:
             self.scroll_to(y=self.cursor, animate=False, force=True)
@@ -237,8 +237,8 @@ class TableView(TableLines):
             self.scroll_to(y=self.cursor - self.page + 1, animate=False, force=True)
         self.repaint_changed()
 
-    def _adopt(self, sort: Sort | None, columns: tuple[Column, ...]) -> None:
-        """Set the sort arrow and other columns, and repaint what shows them."""
+    def _set_sort_and_columns(self, sort: Sort | None, columns: tuple[Column, ...]) -> None:
+        """Set the sort arrow and the columns; repaint if they have changed."""
         if sort != self.sort:
             self.sort = sort
             self.refresh(Region(0, 0, self.size.width, 1))
@@ -247,8 +247,8 @@ class TableView(TableLines):
             self._layout = None
             self.refresh()
 
-    def _put(self, position: int) -> None:
-        """Set the cursor within the rows, and post a message when its row has changed."""
+    def _set_cursor(self, position: int) -> None:
+        """Set the cursor within the rows, and post a message if its row has changed."""
         order = self.source.order
         self.cursor = max(0, min(position, len(order) - 1))
         key = self.cursor_key
@@ -258,14 +258,14 @@ class TableView(TableLines):
             self.post_message(RowHighlighted(self, key))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Report that other rows come into view."""
+        """Schedule a report of the visible rows after scrolling."""
         super().watch_scroll_y(old_value, new_value)
-        self.visible_rows.look_soon()
+        self.visible_rows.schedule_report()
 
     def watch_has_focus(self, _has_focus: bool) -> None:
-        """Repaint the cursor, which looks different with the focus."""
+        """Repaint the cursor, whose style depends on the focus."""
         super().watch_has_focus(_has_focus)
-        self._painter.forget()
+        self._painter.clear_cache()
 
     def on_resize(self) -> None:
         """Lay out the columns again and keep the cursor in view."""
@@ -273,26 +273,26 @@ class TableView(TableLines):
         top = round(self.scroll_y)
         if self._moved_by_user and top <= self.cursor and self.cursor >= top + self.page:
             self.scroll_to(y=self.cursor - self.page + 1, animate=False, force=True)
-        self.visible_rows.look_soon()
+        self.visible_rows.schedule_report()
 
 
-class VisibleRows:
-    """Reports which rows of a table are visible, after a moment without movement."""
+class VisibleRowsReporter:
+    """Reports which rows of a table are visible, when scrolling has stopped for 0.2 s."""
 
     def __init__(self, table: TableView) -> None:
         self._table = table
         self._reported: tuple[Hashable, ...] = ()
         self._timer: Timer | None = None
 
-    def look_soon(self, *, restart: bool = True) -> None:
-        """Check the visible rows after a moment; `restart` delays a planned check."""
+    def schedule_report(self, *, restart: bool = True) -> None:
+        """Report the visible rows after 0.2 s; with `restart` a planned report is delayed."""
         if not self._table.is_attached or (self._timer is not None and not restart):
             return
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self._table.set_timer(_SETTLED_S, self._look)
+        self._timer = self._table.set_timer(_REPORT_DELAY_S, self._report)
 
-    def _look(self) -> None:
+    def _report(self) -> None:
         self._timer = None
         keys = self._keys()
         if keys != self._reported:
@@ -308,7 +308,7 @@ class VisibleRows:
 
 
 class TableMessage(Message, bubble=True, namespace="big_table"):
-    """A message that has its table as `control`, so that `@on(…, "#id")` works."""
+    """A message with its table as `control`, so that `@on(…, "#id")` works."""
 
     def __init__(self, table: TableView) -> None:
         super().__init__()
@@ -321,7 +321,7 @@ class TableMessage(Message, bubble=True, namespace="big_table"):
 
 
 class RowHighlighted(TableMessage, namespace="big_table"):
-    """The cursor moved to another row; `key` is None when there are no rows."""
+    """The cursor is on another row; `key` is None without rows."""
 
     def __init__(self, table: TableView, key: Hashable | None) -> None:
         super().__init__(table)
@@ -329,7 +329,7 @@ class RowHighlighted(TableMessage, namespace="big_table"):
 
 
 class RowSelected(TableMessage, namespace="big_table"):
-    """The user opens a row: enter or a double click."""
+    """The user opens a row with enter or a double click."""
 
     def __init__(self, table: TableView, key: Hashable) -> None:
         super().__init__(table)
@@ -337,7 +337,7 @@ class RowSelected(TableMessage, namespace="big_table"):
 
 
 class HeaderSelected(TableMessage, namespace="big_table"):
-    """The user sorts by a column; the same column again reverses the direction."""
+    """The user sorts by a column; for the sorted column this reverses the direction."""
 
     def __init__(self, table: TableView, column_id: str) -> None:
         super().__init__(table)
@@ -353,7 +353,7 @@ class MarksChanged(TableMessage, namespace="big_table"):
 
 
 class VisibleChanged(TableMessage, namespace="big_table"):
-    """Other rows are visible than before, and scrolling has stopped."""
+    """The visible rows have changed, and scrolling has stopped; `keys` are the rows."""
 
     def __init__(self, table: TableView, keys: tuple[Hashable, ...]) -> None:
         super().__init__(table)

@@ -1,4 +1,4 @@
-"""The layout of a table's columns in a given width: pure."""
+"""Computes the layout of a table's columns for a width."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from natstui.tui.kit.text import Align
 GUTTER = 1
 """Cells at the left of every row, for the mark and the cursor."""
 
-_MORE = 2
-"""Cells that are reserved at the right for the sign that there are more columns."""
+_MORE_SIGN_CELLS = 2
+"""Cells at the right for the sign that more columns exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +23,19 @@ class Column:
     width: int
     align: Align = "left"
     flex: int = 0
-    """Its share of spare width; 0 keeps `width`."""
+    """The column's share of spare width; 0 keeps `width`."""
     max_width: int = 60
     """Maximum width of a flexible column, in cells."""
     priority: int = 0
     """Columns that do not fit are hidden: the highest number first."""
     sortable: bool = True
     from_width: int = 0
-    """Minimum width of a table that shows the column, though it might fit in a narrower one."""
+    """Minimum width of a table that shows the column, even if it fits into a narrower table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A column with its position; `start` counts cells from the left end of the entire row."""
+class PositionedColumn:
+    """A column with its position; `start` is in cells from the left end of the unscrolled row."""
 
     index: int
     column: Column
@@ -45,59 +45,59 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The positions of all columns. The first never scrolls away."""
+    """The positions of all columns; the first column is never scrolled."""
 
-    placed: tuple[Placed, ...]
+    columns: tuple[PositionedColumn, ...]
     gap: int
     fixed_width: int
     """Cells of the gutter, the first column and the gap after it."""
     total_width: int
     hidden_count: int
-    """Columns beyond the right edge when nothing is scrolled."""
+    """Number of columns beyond the right edge of an unscrolled table."""
 
     def at(self, x: int, scroll_x: int) -> Column | None:
-        """Return the column under cell `x` of the viewport."""
+        """Return the column under cell `x` of the viewport; None if there is none."""
         if x >= self.fixed_width:
             x += scroll_x
-        for column in self.placed:
+        for column in self.columns:
             if column.start <= x < column.start + column.width:
                 return column.column
         return None
 
 
-def place(columns: Sequence[Column], viewport_width: int) -> Layout:
-    """Choose the visible columns, share the spare width, and compute all positions."""
+def compute_layout(columns: Sequence[Column], viewport_width: int) -> Layout:
+    """Return the layout of columns: the visible columns come first and share the spare width."""
     widths = [column.width for column in columns]
     if widths:
         widths[0] = min(widths[0], max(4, viewport_width // 2))
     gap = 1 if viewport_width < 100 else 2
-    room = viewport_width
-    visible = _seen_at_once(columns, widths, room, gap)
+    available_cells = viewport_width
+    visible = _choose_columns(columns, widths, available_cells, gap)
     if len(visible) < len(columns):
-        room -= _MORE
-        visible = _seen_at_once(columns, widths, room, gap)
-    spare = room - GUTTER - sum(widths[i] for i in visible) - gap * (len(visible) - 1)
-    spare = _share(columns, widths, visible, spare)
+        available_cells -= _MORE_SIGN_CELLS
+        visible = _choose_columns(columns, widths, available_cells, gap)
+    spare = available_cells - GUTTER - sum(widths[i] for i in visible) - gap * (len(visible) - 1)
+    spare = _widen_columns(columns, widths, visible, spare)
     if len(visible) == len(columns) > 1:
         gap += min(2, max(0, spare // len(columns)))
     hidden = [i for i in range(len(columns)) if i not in visible]
-    columns_placed = []
+    positioned_columns = []
     start = GUTTER
     for index in [*sorted(visible), *hidden]:
         if hidden and index == hidden[0]:
             start = max(start, viewport_width)  # no half column at the edge
-        columns_placed.append(Placed(index, columns[index], start, widths[index]))
+        positioned_columns.append(PositionedColumn(index, columns[index], start, widths[index]))
         start += widths[index] + gap
     fixed_cells = GUTTER + widths[0] + gap if widths else GUTTER
     return Layout(
-        tuple(columns_placed), gap, fixed_cells, max(start - gap, fixed_cells), len(hidden)
+        tuple(positioned_columns), gap, fixed_cells, max(start - gap, fixed_cells), len(hidden)
     )
 
 
-def _seen_at_once(
+def _choose_columns(
     columns: Sequence[Column], widths: Sequence[int], viewport_width: int, gap: int
 ) -> set[int]:
-    """Return the indexes of the columns that fit, by priority; the first column always fits."""
+    """Return the indexes of the columns that fit, chosen by priority, and of the first column."""
     visible: set[int] = set()
     used = GUTTER
     for index in sorted(range(len(columns)), key=lambda i: (i != 0, columns[i].priority)):
@@ -108,8 +108,10 @@ def _seen_at_once(
     return visible
 
 
-def _share(columns: Sequence[Column], widths: list[int], visible: set[int], spare: int) -> int:
-    """Widen flexible columns by their shares; return the remaining width."""
+def _widen_columns(
+    columns: Sequence[Column], widths: list[int], visible: set[int], spare: int
+) -> int:
+    """Widen flexible columns in `widths` by their shares of `spare`; return the rest of it."""
     while spare > 0:
         growing = [i for i in visible if columns[i].flex and widths[i] < columns[i].max_width]
         if not growing:

@@ -1,0 +1,136 @@
+"""Table of the worst hours, by lost messages, time stuck, time behind and redeliveries."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.gold_table import (
+    GoldInputs,
+    GoldTable,
+    build_findings,
+    count_text,
+    duration_text,
+    moment_text,
+)
+from natstui.analysis.gold.rates import HOUR_US, bucket_start
+from natstui.analysis.gold.redelivery import MAX_DELIVER
+from natstui.analysis.section import Section
+from natstui.analysis.tables import SESSION, Table, columns
+from natstui.model.findings.catalogue.consumers import PAUSED
+
+_MAX_PERIOD_US = 400 * 24 * HOUR_US
+"""Maximum length of a period; longer ones, which have damaged times, are left out."""
+
+HOUR = Table(
+    "hour",
+    "The hours of each session, the worst first: by messages lost, time stuck, time behind, "
+    "redeliveries.",
+    columns(
+        SESSION,
+        ("hour_at_us", "bigint", "When the hour began"),
+        ("rank", "bigint", "1 for the worst"),
+        ("given_up_count", "bigint", "Messages dropped after max deliver in the hour"),
+        ("stuck_s", "double", "Total time that consumers were stuck, paused ones not counted"),
+        ("behind_s", "double", "Total length of long periods of lag, all consumers together"),
+        ("repeated_msgs", "bigint", "Minimum number of redelivered messages"),
+        (
+            "polls_count",
+            "bigint",
+            "Polls in the hour; the first and the last hour are usually incomplete",
+        ),
+    ),
+    key=("session", "hour_at_us"),
+)
+_KEY_COLUMNS = ["session", "hour_at_us"]
+
+
+def compute_hour(inputs: GoldInputs) -> DataFrame:
+    """Return `hour`: one row per session and hour with a poll."""
+    silver = inputs.silver
+    stuck = inputs.gold("stuck").where(F.col("cause") != PAUSED.word)
+    dropped = silver.advisory.where(F.col("kind") == MAX_DELIVER)
+    dropped = dropped.groupBy("session", _hour_start("at_us")).agg(
+        F.sum("advisories_count").alias("given_up_count")
+    )
+    repeats = inputs.gold("consumer_rate").groupBy("session", _hour_start("bucket_at_us"))
+    repeats = repeats.agg(F.sum("repeated_msgs").alias("repeated_msgs"))
+    rows = silver.poll.groupBy("session", _hour_start("at_us")).agg(
+        F.count("*").alias("polls_count")
+    )
+    for part in (
+        dropped,
+        _time_per_hour(stuck, "stuck_us"),
+        _time_per_hour(inputs.gold("lag_period"), "behind_us"),
+        repeats,
+    ):
+        rows = rows.join(F.broadcast(part), _KEY_COLUMNS, "left")
+    harms = ["given_up_count", "stuck_us", "behind_us", "repeated_msgs"]
+    rows = rows.na.fill(0, harms)
+    worst = Window.partitionBy("session").orderBy(
+        *(F.col(name).desc() for name in harms), "hour_at_us"
+    )
+    return HOUR.conform(
+        rows.withColumns(
+            {
+                "rank": F.row_number().over(worst),
+                "stuck_s": F.col("stuck_us") / 1e6,
+                "behind_s": F.col("behind_us") / 1e6,
+            }
+        )
+    )
+
+
+def _hour_start(name: str) -> Column:
+    return bucket_start(name, HOUR_US).alias("hour_at_us")
+
+
+def _time_per_hour(periods: DataFrame, name: str) -> DataFrame:
+    """Return column `name`: per hour the total time (µs) of the parts of all periods in it."""
+    start, end = F.col("start_at_us"), F.col("end_at_us")
+    periods = periods.where((end >= start) & (end - start <= _MAX_PERIOD_US))
+    hours = F.explode(F.sequence(_hour_start("start_at_us"), end, F.lit(HOUR_US)))
+    rows = periods.select("session", "start_at_us", "end_at_us", hours.alias("hour_at_us"))
+    until = F.least(end, F.col("hour_at_us") + HOUR_US)
+    time_us = until - F.greatest(start, F.col("hour_at_us"))
+    return rows.groupBy(*_KEY_COLUMNS).agg(F.sum(time_us).alias(name))
+
+
+def find_worst_hours(hours: DataFrame) -> DataFrame:
+    """Return a finding about the worst hour of each longer session, if it had problems."""
+    counts = hours.groupBy("session").agg(F.count("*").alias("hours_count"))
+    rows = hours.join(F.broadcast(counts), "session")
+    has_harm = (F.col("given_up_count") > 0) | (F.col("stuck_s") + F.col("behind_s") > 0)
+    has_harm |= F.col("repeated_msgs") > 0
+    rows = rows.where((F.col("rank") == 1) & (F.col("hours_count") > 1) & has_harm)
+    rows = rows.withColumns(
+        {"start_at_us": F.col("hour_at_us"), "end_at_us": F.col("hour_at_us") + HOUR_US}
+    )
+    sentence = F.concat(F.lit("the worst hour began at "), moment_text("hour_at_us"))
+    evidence = F.concat(
+        count_text(F.col("given_up_count"), "message"),
+        F.lit(" dropped, consumers stuck for "), duration_text("stuck_s"),
+        F.lit(" and behind for "), duration_text("behind_s"), F.lit(" in all, "),
+        count_text(F.col("repeated_msgs"), "message"),
+        F.lit(" repeated"),
+    )  # fmt: skip
+    return build_findings(rows, "hour", F.col("session"), F.lit(30), (sentence, evidence))
+
+
+REPORT_POSITION = 30
+GOLD_TABLES = (
+    GoldTable(
+        HOUR,
+        compute_hour,
+        input_names=("consumer_rate", "stuck", "lag_period"),
+        findings=(find_worst_hours,),
+        section=Section(
+            "Worst hours",
+            ("session", "rank", "hour_at_us", "given_up_count", "stuck_s", "behind_s",
+             "repeated_msgs", "polls_count"),
+            "Nothing was polled.",
+        ),
+        sorted_by=("session", "rank"),
+        max_rows_count=48,
+    ),
+)  # fmt: skip

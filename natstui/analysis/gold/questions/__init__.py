@@ -1,1 +1,0 @@
-"""Answers computed from other answers: forecasts, worst hours, effects of changes, delays."""

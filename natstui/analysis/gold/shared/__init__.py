@@ -1,0 +1,1 @@
+"""Modules for several gold tables: harm and advice, recorded findings, forecasts, families."""

@@ -1,0 +1,219 @@
+"""Recorded findings, as the cause of findings of the gold tables, or reported separately.
+
+If both are about the same consumer and time, the finding of the table has the duration, and the
+recorded one the cause, with code and advice. Recorded findings about other subjects are reported
+separately.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.gold_table import build_findings, consumer_text, duration_text
+from natstui.analysis.gold.shared.harm import LOSS_CODES, RECORDED_KIND, REPORTED_SEVERITIES
+from natstui.analysis.tables import lookup_value
+from natstui.model.findings.catalogue.consumers import (
+    KINDS_OF_REDELIVERY,
+    KINDS_OF_WAITING,
+    LAGGING,
+)
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.thresholds import MOST_SAMPLES_SHARE, STUCK_AFTER_S
+
+_STUCK_KIND = "stuck"
+_EXPLAINING_KINDS: dict[str, tuple[Kind, ...]] = {
+    _STUCK_KIND: KINDS_OF_WAITING,
+    # The cause of a backlog is more precise than the backlog itself.
+    "lag": (*KINDS_OF_WAITING, LAGGING),
+    "redelivery": KINDS_OF_REDELIVERY,
+}
+"""Kind of a table's finding → recorded findings that explain it, in order of precedence."""
+_ASSET_STATE_KINDS = (*_EXPLAINING_KINDS, "poison", "availability", "capacity")
+"""Kinds of tables' findings about the state of a stream, consumer or the monitoring."""
+_LOSS_WEIGHT = 15
+_FULL_WEIGHT_S = 3600
+"""Minimum duration of a finding with the full weight."""
+
+
+def _with_explaining_code(
+    rows: DataFrame, recorded_periods: DataFrame, sessions: DataFrame
+) -> DataFrame:
+    """Add `explaining_code`, the code of the recorded finding that explains a row, and its inputs.
+
+    That finding was open for most of the row's time, or at the end if the row is about the entire
+    session. `recorded_periods` are rows of `findings`.
+    """
+    by_subject = recorded_periods.where(F.col("consumer").isNotNull()).groupBy(
+        "session", consumer_text().alias("subject")
+    )
+    finding_fields = F.struct("code", "start_at_us", "end_at_us", "evidence", "open")
+    by_subject = by_subject.agg(
+        F.sort_array(F.collect_list(finding_fields)).alias("recorded_findings")
+    )
+    bounds = sessions.select(
+        "session", F.col("start_at_us").alias("first_us"), F.col("end_at_us").alias("last_us")
+    )
+    rows = rows.join(by_subject, ["session", "subject"], "left")
+    return rows.join(F.broadcast(bounds), "session", "left").withColumn(
+        "explaining_code", _explaining_code()
+    )
+
+
+def explain_findings(
+    rows: DataFrame, recorded_periods: DataFrame, sessions: DataFrame
+) -> DataFrame:
+    """Return the findings of gold tables in `rows`, with causes from recorded findings.
+
+    If a recorded finding explains a row, its label replaces the cause, and its evidence precedes
+    that of the row. `recorded_periods` are rows of `findings`.
+    """
+    rows = _with_explaining_code(rows, recorded_periods, sessions)
+    explaining_code, label = F.col("explaining_code"), _finding_label(F.col("explaining_code"))
+    since, until = _row_start_us(), _row_end_us()
+
+    def is_explanation(recorded_finding: Column) -> Column:
+        end = F.coalesce(recorded_finding["end_at_us"], until)
+        return (
+            (recorded_finding["code"] == explaining_code)
+            & (recorded_finding["start_at_us"] <= until)
+            & (end >= since)
+        )
+
+    explanations = F.filter("recorded_findings", is_explanation)
+    newest_explanation = F.element_at(explanations, F.when(explaining_code.isNotNull(), -1))
+    newest_evidence = newest_explanation["evidence"]
+    cause = F.coalesce(label, F.col("cause"))
+    # The sentence about lag already says that the consumer fell behind.
+    has_new_cause = (F.col("kind") == _STUCK_KIND) | (explaining_code != LAGGING.code)
+    sentence = F.when(has_new_cause, F.concat_ws(": ", "sentence", cause))
+    return rows.select(
+        "session", "kind", "subject",
+        cause.alias("cause"),
+        F.coalesce(sentence, F.col("sentence")).alias("sentence"),
+        F.concat_ws("; ", newest_evidence, "evidence").alias("evidence"),
+        "start_at_us", "end_at_us", "weight",
+    )  # fmt: skip
+
+
+def explain_stuck_periods(
+    periods: DataFrame, recorded_periods: DataFrame, sessions: DataFrame
+) -> DataFrame:
+    """Return the rows of `stuck` with the recorded finding that explains them as cause."""
+    names = periods.columns
+    rows = periods.withColumns({"kind": F.lit(_STUCK_KIND), "subject": consumer_text()})
+    rows = _with_explaining_code(rows, recorded_periods, sessions)
+    cause = F.coalesce(_finding_label(F.col("explaining_code")), F.col("cause"))
+    return rows.withColumn("cause", cause).select(*names)
+
+
+def _row_start_us() -> Column:
+    return F.coalesce("start_at_us", "first_us")
+
+
+def _row_end_us() -> Column:
+    return F.coalesce("end_at_us", "last_us")
+
+
+def _explaining_code() -> Column:
+    """Return the code of the recorded finding that explains a row; null if none does."""
+    is_about_session, since, until = F.col("start_at_us").isNull(), _row_start_us(), _row_end_us()
+
+    def open_us(code: Column) -> Column:
+        """Return the time (µs) for which findings of a code were open in the time of the row."""
+        return F.aggregate(
+            F.filter(
+                "recorded_findings", lambda recorded_finding: recorded_finding["code"] == code
+            ),
+            F.struct(F.lit(0).cast("bigint").alias("us"), since.alias("counted_us")),
+            lambda total, recorded_finding: _add_period(total, recorded_finding, until),
+            lambda total: total["us"],
+        )
+
+    def is_explaining(code: Column) -> Column:
+        at_end = F.exists(
+            "recorded_findings",
+            lambda recorded_finding: (recorded_finding["code"] == code) & recorded_finding["open"],
+        )
+        return (open_us(code) > (until - since) * MOST_SAMPLES_SHARE) | (is_about_session & at_end)
+
+    # Findings about a part, such as terminated messages, have their own cause.
+    is_about_all = (F.col("kind") == _STUCK_KIND) | (F.col("cause") == F.col("kind"))
+    parts = [
+        F.when((F.col("kind") == kind) & is_about_all, F.lit([k.code for k in kinds]))
+        for kind, kinds in _EXPLAINING_KINDS.items()
+    ]
+    return F.get(F.filter(F.coalesce(*parts), is_explaining), F.lit(0))
+
+
+def _add_period(total: Column, period: Column, until: Column) -> Column:
+    """Add the part of a period that is in no earlier one to a sum; periods are sorted by start."""
+    end, counted_until_us = (
+        F.least(F.coalesce(period["end_at_us"], until), until),
+        total["counted_us"],
+    )
+    more_us = end - F.greatest(period["start_at_us"], counted_until_us)
+    added_us = F.greatest(more_us, F.lit(0).cast("bigint"))
+    return F.struct(
+        (total["us"] + added_us).alias("us"), F.greatest(counted_until_us, end).alias("counted_us")
+    )
+
+
+def _finding_label(code: Column) -> Column:
+    kinds = {
+        kind.code: kind.word
+        for kinds_of_row in _EXPLAINING_KINDS.values()
+        for kind in kinds_of_row
+    }
+    return lookup_value(code, kinds)
+
+
+def recorded_findings(recorded_periods: DataFrame) -> DataFrame:
+    """Return the worst recorded finding of each stream, consumer or account, for the verdict.
+
+    Lost messages are worse than a higher severity; a short finding has little weight.
+    """
+    subject = F.coalesce(F.nullif(consumer_text(), F.lit("")), F.col("entity"))
+    rows = recorded_periods.where(F.col("severity").isin(*REPORTED_SEVERITIES)).withColumn(
+        "subject", subject
+    )
+    is_loss = F.col("code").isin(*LOSS_CODES)
+    worst_first = Window.partitionBy("session", "subject").orderBy(
+        is_loss.desc(),
+        F.col("severity_id").desc(),
+        F.col("duration_s").desc(),
+        "start_at_us",
+        "part",
+    )
+    rows = rows.withColumn("rank", F.row_number().over(worst_first)).where("rank = 1")
+    is_short = ~F.col("open") & (F.col("duration_s") < STUCK_AFTER_S)
+    weight = F.when((F.col("severity") == "critical") & ~is_short, 52).otherwise(31)
+    weight += F.when(is_loss & ~is_short, _LOSS_WEIGHT).otherwise(0)
+    duration_weight = F.least(F.col("duration_s") / _FULL_WEIGHT_S, F.lit(1.0)) * 10
+    part_text = F.concat(F.lit(" ("), "part", F.lit(")"))
+    for_duration = F.concat(F.lit(" for "), duration_text("duration_s"))
+    sentence = F.concat("word", F.coalesce(part_text, F.lit("")), for_duration)
+    texts = (sentence, F.coalesce("evidence", F.lit("")))
+    return build_findings(
+        rows, RECORDED_KIND, F.col("subject"), weight + duration_weight, texts, F.col("code")
+    )
+
+
+def without_repeated_findings(rows: DataFrame, code: Column, harm: Column) -> DataFrame:
+    """Leave out recorded findings that a gold table reports too, or that it outweighs.
+
+    `code` is the code of a row in the catalogue, `harm` its harm. A finding about lost messages is
+    outweighed only by another one about lost messages.
+    """
+    of_subject, is_of_table = (
+        Window.partitionBy("session", "subject"),
+        F.col("kind") != RECORDED_KIND,
+    )
+    codes = F.collect_set(F.when(is_of_table, code)).over(of_subject)
+    is_of_asset, is_loss = F.col("kind").isin(*_ASSET_STATE_KINDS), harm == "lost"
+    heaviest = F.max(F.when(is_of_asset, F.col("weight"))).over(of_subject)
+    heaviest_lost = F.max(F.when(is_of_asset & is_loss, F.col("weight"))).over(of_subject)
+    is_outweighed = F.when(is_loss, heaviest_lost).otherwise(heaviest) >= F.col("weight")
+    is_repeated = F.array_contains(codes, F.col("cause")) | F.coalesce(is_outweighed, F.lit(False))
+    rows = rows.withColumn("again", F.coalesce(is_repeated, F.lit(False)))
+    return rows.where(is_of_table | ~F.col("again")).drop("again")

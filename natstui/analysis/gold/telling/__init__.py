@@ -1,1 +1,0 @@
-"""Harm and advice of findings, forecasts, recorded findings, and the data of charts."""

@@ -1,0 +1,292 @@
+"""Watches a server for a while, as the viewer does, and returns its state."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+
+from natstui.cli.terminal_line import TerminalLine
+from natstui.cli.watch.run import Collector, request_lag_samples, run_until_first_ends
+from natstui.config import Connection
+from natstui.engine.live import background_readers, make_poller
+from natstui.engine.stopping import StopEvent, cancelled_by_signal, stopped_by_signal
+from natstui.errors import ConnectionLost
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.events.ack_tap import AckTap
+from natstui.jetstream.events.api_audit import read_api_audit
+from natstui.jetstream.polling.control import PollControl
+from natstui.model.clients.api_audit import ApiAudit
+from natstui.model.live.state import State
+from natstui.model.live.table import Key
+from natstui.model.records.tap import StartTap, TapResults
+
+MIN_POLLS_COUNT = 3
+"""Minimum number of polls: a rate needs two, and a trend one more."""
+MAX_WATCH_S = 15.0
+"""How long to wait for the minimum of polls without --for: part of a cluster may reply late."""
+_LISTING_GRACE_S = 30.0
+"""How much longer than --for the first complete poll may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReading:
+    """The state of a server after watching it, with the results of a tap and an audit."""
+
+    state: State
+    watched_s: float
+    problem: str | None
+    """Why something was not read; None if everything was."""
+    tap_result: TapResults | None = None
+    """Result of an ack tap, if requested."""
+    audit: ApiAudit | None = None
+    """Result of an API audit, if requested."""
+    stop_event: StopEvent | None = None
+    """Ends a tap early, if requested."""
+
+
+async def read_server_state(
+    connection: Connection,
+    interval_s: float,
+    for_s: float | None,
+    requests_per_s: float | None,
+    tap_command: StartTap | None = None,
+    audit_s: float | None = None,
+) -> ServerReading:
+    """Watch a server, and return its state after `for_s`.
+
+    With `for_s` None, returns after three polls of every reachable row and once no condition is
+    undecided (see `has_undecided_condition`), at most after 15 s. Polls each `interval_s`, with at
+    most `requests_per_s` (None: no limit). `tap_command` also reads the acks of one consumer
+    meanwhile, and `audit_s` reads the requests of the JetStream API afterwards. Raises
+    ConnectionFailed without a connection, and ConnectionLost if it is lost.
+    """
+    collector = Collector()
+    client = await connect(connection, on_link=collector.add)
+    tap_results: list[TapResults] = []
+    start_mono_s = time.monotonic()
+    stop_event = None if tap_command is None else stopped_by_signal()
+    try:
+        control = PollControl(interval_s)
+        await run_until_first_ends(
+            make_poller(client, control, collector, requests_per_s),
+            *background_readers(client, collector, requests_per_s),
+            _wait_for_polls_and_tap(
+                client,
+                tap_command,
+                stop_event,
+                tap_results.append,
+                _wait_for_samples(collector, control, for_s, connection),
+            ),
+        )
+        # Before our own end of the connection is news.
+        state = collector.current_state
+        watched_s = time.monotonic() - start_mono_s
+        # Nothing of ours polls any more: its requests would be most of those that it reads.
+        audit = None
+        if audit_s is not None and not (stop_event is not None and stop_event.is_set()):
+            with cancelled_by_signal("the audit"):
+                audit = await read_api_audit(client, audit_s)
+    finally:
+        await client.close()
+    tap_result = tap_results[-1] if tap_results else None
+    return ServerReading(
+        state, watched_s, _incomplete_reason(collector, watched_s), tap_result, audit, stop_event
+    )
+
+
+def _incomplete_reason(collector: Collector, watched_s: float) -> str | None:
+    """Return why something was not read; None if everything was."""
+    if collector.problem is not None:
+        return f"{collector.problem.what}: {collector.problem.reason}"
+    if not collector.is_complete:
+        return f"not everything could be read within {round(watched_s)} s: use a longer `--for`"
+    return None
+
+
+async def _wait_for_polls_and_tap(
+    client: Client,
+    tap_command: StartTap | None,
+    stop_event: StopEvent | None,
+    on_tap_result: Callable[[TapResults], None],
+    polls_wait: Coroutine[None, None, None],
+) -> None:
+    """Await `polls_wait`, and in parallel the end of a tap, if one is requested.
+
+    `stop_event` ends a tap early, with its results so far.
+    """
+    if tap_command is None or stop_event is None:
+        await polls_wait
+        return
+    ack_tap = AckTap(tap_command, on_tap_result)
+    try:
+        await ack_tap.begin(client)
+    except BaseException:
+        polls_wait.close()
+        raise
+    tap_task = asyncio.create_task(ack_tap.run())
+    stop_task = asyncio.create_task(stop_event.wait())
+    try:
+        # The tap begins: cancelled before, it would not close what it listens to.
+        await asyncio.sleep(0)
+        await polls_wait
+        await asyncio.wait({tap_task, stop_task}, return_when=asyncio.FIRST_COMPLETED)
+        if tap_task.done():
+            tap_task.result()
+    finally:
+        tap_task.cancel()
+        stop_task.cancel()
+        await asyncio.wait({tap_task, stop_task})
+
+
+class SamplesCounter:
+    """Counts in how many polls each row was sampled: not every poll has every row."""
+
+    def __init__(self) -> None:
+        self._samples: dict[Key, tuple[int, int]] = {}
+        """Row → time of its last sample, and number of samples."""
+
+    def add(self, state: State) -> None:
+        """Count a sample for each row that was sampled since the last call; forget deleted
+        rows.
+        """
+        new_samples: dict[Key, tuple[int, int]] = {}
+        for table in (state.streams, state.consumers):
+            keys, sampled_us = table.roster.keys, table.columns.sampled_mono_us
+            for key, mono_us in zip(keys, sampled_us, strict=True):
+                last_sample = self._samples.get(key, (0, 0))
+                new_samples[key] = (
+                    last_sample if last_sample[0] == mono_us else (mono_us, last_sample[1] + 1)
+                )
+        self._samples = new_samples
+
+    def min_samples_count(self, state: State) -> int:
+        """Return the smallest number of samples of a reachable row; `MIN_POLLS_COUNT` if no row is
+        reachable.
+        """
+        unreachable_streams, unreachable_consumers = (
+            state.unreachable_streams,
+            state.unreachable_consumers,
+        )
+        counts = (
+            count
+            for key, (_, count) in self._samples.items()
+            if key[0] not in unreachable_streams
+            and not (len(key) == 3 and key[:2] in unreachable_consumers)
+        )
+        return min(counts, default=MIN_POLLS_COUNT)
+
+
+def has_watched_enough(
+    waited_s: float,
+    for_s: float | None,
+    polls_count: int,
+    min_samples_count: int,
+    *,
+    are_lists_refused: bool,
+    is_undecided: bool = False,
+) -> bool:
+    """Return whether a server was watched for long enough.
+
+    Without `for_s` that is after three polls of every reachable row, or 15 s; with `for_s`, after
+    that time and once everything was listed, or 30 s later. `min_samples_count` is the smallest
+    number of samples of a row, 0 while the lists are incomplete. `are_lists_refused`: the lists
+    cannot be read, so that nothing waits for them. `is_undecided`: a condition needs more time,
+    so that a watch without `for_s` continues.
+    """
+    is_polled = polls_count >= MIN_POLLS_COUNT
+    if for_s is None:
+        return (
+            (min_samples_count >= MIN_POLLS_COUNT and not is_undecided)
+            or waited_s >= MAX_WATCH_S
+            or (are_lists_refused and is_polled)
+        )
+    is_listed = min_samples_count > 0 and is_polled
+    return waited_s >= for_s and (
+        is_listed or are_lists_refused or waited_s >= for_s + _LISTING_GRACE_S
+    )
+
+
+_SHORT_CONDITION_S = 3.0
+"""A watch without `for_s` also waits for a condition that needs no more than this time to be
+reported, even if the condition has just begun.
+"""
+
+
+def has_undecided_condition(state: State, start_us: int) -> bool:
+    """Return whether a condition is met, but not yet for long enough to be reported.
+
+    Counts only conditions that were met before `start_us` (UTC µs), and those that need at most 3
+    s.
+    """
+    return any(
+        not (condition.raised or condition.hidden)
+        and condition.absent_mono_us is None
+        and (
+            condition.finding.since_us < start_us
+            or condition.finding.kind.needs_s <= _SHORT_CONDITION_S
+        )
+        for conditions in state.findings.conditions.values()
+        for condition in conditions
+    )
+
+
+async def _wait_for_samples(
+    collector: Collector, control: PollControl, for_s: float | None, connection: Connection
+) -> None:
+    """Wait until a server was watched for long enough (see `has_watched_enough`).
+
+    If the connection names a source of the servers, waits for their first reading, too. Raises
+    ConnectionLost if the connection is lost.
+    """
+    start_mono_s, polls_count, samples = time.monotonic(), 0, SamplesCounter()
+    start_us = time.time_ns() // 1000
+    show = progress_callback(for_s)
+    while True:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await collector.change_event.wait()
+        collector.pop_events()
+        state = collector.state
+        if collector.polls_count > polls_count:
+            polls_count = collector.polls_count
+            samples.add(state)
+            request_lag_samples(control, state)
+        link = state.link
+        if link is not None and link.state not in ("connected", "connecting"):
+            raise ConnectionLost(link.reason or "the connection was lost")
+        waited_s = time.monotonic() - start_mono_s
+        min_samples_count = min(polls_count, samples.min_samples_count(state))
+        are_servers_read = state.servers.newest is not None or not connection.has_servers_source
+        is_done = has_watched_enough(
+            waited_s,
+            for_s,
+            polls_count,
+            min_samples_count if collector.is_complete and are_servers_read else 0,
+            are_lists_refused=collector.problem is not None,
+            is_undecided=has_undecided_condition(state, start_us),
+        )
+        show(waited_s, min(min_samples_count, MIN_POLLS_COUNT), is_done)
+        if is_done:
+            return
+
+
+def progress_callback(for_s: float | None) -> Callable[[float, int, bool], None]:
+    """Return a callback that shows on a terminal at stderr how long a server has been watched.
+
+    The callback gets the seconds so far, the smallest number of samples of a row, and whether to
+    clear the line. `for_s` is the requested time; None: until everything was read.
+    """
+    line = TerminalLine()
+    limit_text = f"{MAX_WATCH_S:.0f} s at most" if for_s is None else f"of {for_s:.0f} s"
+
+    def show(waited_s: float, min_samples_count: int, is_done: bool) -> None:
+        if is_done:
+            line.clear()
+            return
+        polls_text = f"{min_samples_count} of {MIN_POLLS_COUNT} polls"
+        line.show(f"watching for {waited_s:.0f} s, {limit_text}; {polls_text}")
+
+    return show

@@ -1,0 +1,216 @@
+"""Events in `natstui watch`: rows that are printed once, when something changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from natstui.cli.watch.server import ServerRow, server_row
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State
+from natstui.model.records.link import LinkChanged
+from natstui.model.records.record import (
+    Advisory,
+    Record,
+    Restored,
+    Unavailable,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedRow:
+    """A stream or a consumer was deleted; if recreated under its name, it is another one."""
+
+    schema: Literal[1] = 1
+    kind: Literal["removed"] = "removed"
+    name: str
+    stream: str | None
+    """The stream of a consumer; null when a stream was deleted."""
+    at_us: int
+    created_at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnavailableRow:
+    """Something cannot be read; its last values become stale."""
+
+    schema: Literal[1] = 1
+    kind: Literal["unavailable"] = "unavailable"
+    name: str
+    """The API verb or source, as CONSUMER.LIST."""
+    at_us: int
+    reason: str
+    denied_subject: str | None
+    """The subject the user has no permission for, when that is the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredRow:
+    """Something that was unavailable can be read again."""
+
+    schema: Literal[1] = 1
+    kind: Literal["restored"] = "restored"
+    name: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvisoryRow:
+    """An advisory about a stream or a consumer."""
+
+    schema: Literal[1] = 1
+    kind: Literal["advisory"] = "advisory"
+    name: str
+    """The last word of the advisory's type, as max_deliver."""
+    at_us: int
+    stream: str | None
+    consumer: str | None
+    text: str
+
+
+EventRow = RemovedRow | UnavailableRow | RestoredRow | AdvisoryRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemRow:
+    """A change of the process that watches one of several systems."""
+
+    schema: Literal[1] = 1
+    kind: Literal["system"] = "system"
+    system: str
+    """Its context or profile."""
+    at_us: int
+    state: Literal["started", "ended"]
+    """An ended process is restarted after 2 s."""
+    reason: str | None
+    """Its last error, if there is one."""
+    exit_code: int | None
+    """Its exit code; negative for a signal."""
+
+
+def create_event_rows(
+    state_before: State, record: Record, state_after: State
+) -> Iterator[EventRow | ServerRow]:
+    """Yield the events of a record, which are printed at once.
+
+    `state_before` and `state_after` are the states before and after the record. Most records have
+    no event.
+    """
+    match record:
+        case Snapshot():
+            yield from removed_rows(state_before, state_after)
+            yield from _reachability_rows(state_before, state_after)
+        case LinkChanged() if record.state != "connected" and (row := server_row(state_after)):
+            yield row
+        case Unavailable():
+            yield UnavailableRow(
+                name=record.what,
+                at_us=record.at_us,
+                reason=record.reason,
+                denied_subject=record.denied_subject,
+            )
+        case Restored():
+            yield RestoredRow(name=record.what, at_us=record.at_us)
+        case Advisory():
+            yield AdvisoryRow(
+                name=record.type,
+                at_us=record.at_us,
+                stream=record.stream,
+                consumer=record.consumer,
+                text=record.text,
+            )
+        case _:
+            return
+
+
+def removed_rows(state_before: State, state_after: State) -> Iterator[RemovedRow]:
+    """Yield the streams and consumers of `state_before` that are deleted in `state_after`.
+
+    A recreated stream or consumer has another creation time, so that the old one counts as
+    deleted.
+    """
+    tables = (
+        (state_before.streams, state_after.streams),
+        (state_before.consumers, state_after.consumers),
+    )
+    for before_table, after_table in tables:
+        if before_table.roster is after_table.roster:
+            continue
+        for key in before_table.roster.keys:
+            if key not in after_table.roster.row_of:
+                *path, created_at_us = key
+                yield RemovedRow(
+                    name=str(path[-1]),
+                    stream=str(path[0]) if len(path) > 1 else None,
+                    at_us=state_after.now_at_us,
+                    created_at_us=int(created_at_us),
+                )
+
+
+_NO_REPLY_TEXT = "the leader does not reply"
+
+
+def _reachability_rows(
+    state_before: State, state_after: State
+) -> Iterator[UnavailableRow | RestoredRow]:
+    """Yield the streams and consumers that became unreachable, or reachable again."""
+    pairs = (
+        (
+            "STREAM.INFO",
+            *_added_and_removed_names(
+                state_before.unreachable_streams, state_after.unreachable_streams
+            ),
+        ),
+        (
+            "CONSUMER.INFO",
+            *_added_and_removed_names(
+                state_before.unreachable_consumers, state_after.unreachable_consumers
+            ),
+        ),
+    )
+    refused_reasons = {
+        ".".join(filter(None, name)): reason for name, reason in state_after.offline.items()
+    }
+    for verb, unavailable_names, restored_names in pairs:
+        for name in unavailable_names:
+            reason = (
+                f"the server refuses to run it: {refused_reasons[name]}"
+                if name in refused_reasons
+                else None
+            )
+            yield UnavailableRow(
+                name=f"{verb}.{name}",
+                at_us=state_after.now_at_us,
+                reason=reason or _NO_REPLY_TEXT,
+                denied_subject=None,
+            )
+        for name in restored_names:
+            yield RestoredRow(name=f"{verb}.{name}", at_us=state_after.now_at_us)
+
+
+def _added_and_removed_names(
+    before: frozenset[str] | frozenset[tuple[str, str]],
+    after: frozenset[str] | frozenset[tuple[str, str]],
+) -> tuple[list[str], list[str]]:
+    """Return the added and the removed names, ordered."""
+    names_before, names_after = (
+        {name if isinstance(name, str) else ".".join(name) for name in names}
+        for names in (before, after)
+    )
+    return sorted(names_after - names_before), sorted(names_before - names_after)
+
+
+def event_sentence(row: EventRow) -> str:
+    """Return an event as a sentence, whose control characters are not replaced."""
+    match row:
+        case RemovedRow(stream=None):
+            return f"deleted: stream {row.name}"
+        case RemovedRow():
+            return f"deleted: consumer {row.name} on {row.stream}"
+        case UnavailableRow():
+            return f"unavailable: {row.name}: {row.reason}"
+        case RestoredRow():
+            return f"available again: {row.name}"
+        case AdvisoryRow():
+            return f"advisory: {row.text}"

@@ -1,0 +1,224 @@
+"""Finds the sequences of the messages that a consumer dropped after max deliver.
+
+The sources are recordings, advisories, and the messages that a work queue still stores.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import msgspec
+
+from natstui.decoding import decoder_of
+from natstui.errors import NotFound
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.messages.gets import ApiGetter
+from natstui.jetstream.messages.reading import Reader
+from natstui.model.assets.subjects import overlap
+from natstui.model.records.copies import Drop
+from natstui.units import counted
+
+_PAGE_MSGS = 500
+
+
+class _Advisory(msgspec.Struct):
+    timestamp: str = ""
+    stream: str = ""
+    consumer: str = ""
+    stream_seq: int = 0
+
+
+def filters_of(consumer: dict[str, Any]) -> tuple[str, ...]:
+    """Return the filter subjects of a consumer; an empty tuple if it has none."""
+    config = consumer["config"]
+    filters = tuple(config.get("filter_subjects") or ())
+    return filters or tuple(filter(None, [config.get("filter_subject")]))
+
+
+async def find_dropped(
+    client: Client,
+    info: dict[str, Any],
+    consumer: dict[str, Any],
+    recorded_drops: tuple[Drop, ...],
+    observed_drops: tuple[Drop, ...] = (),
+) -> tuple[tuple[int, ...], str]:
+    """Return the dropped sequences in order, and a sentence about their sources.
+
+    `recorded_drops` are the drops in recordings, and `observed_drops` those in advisories that
+    this viewer received. Drops that the consumer cannot have made are left out. Raises NotFound if
+    there is no source.
+    """
+    stream, name = info["config"]["name"], consumer["name"]
+    created_at_us = time_us(consumer["created"])
+    dropped_seqs, sources = set[int](), list[str]()
+    for drops, source in (
+        (recorded_drops, "in recordings"),
+        (observed_drops, "reported since natstui started"),
+    ):
+        # A drop before the consumer was created is of another consumer with its name. So is a
+        # recorded one with another creation time, perhaps of another server.
+        seqs = {
+            drop.stream_seq
+            for drop in drops
+            if drop.at_us >= created_at_us and drop.consumer_created_at_us in (None, created_at_us)
+        }
+        sources += [f"{len(seqs):,} {source}"] if drops else []
+        dropped_seqs |= seqs
+    for advisory_stream in await _find_advisory_streams(client, stream, name):
+        seqs = await _read_advisories(client, advisory_stream, stream, name, created_at_us)
+        sources.append(f"{len(seqs):,} in advisories that {advisory_stream} stores")
+        dropped_seqs |= seqs
+    # Clients that may publish to the subject of an advisory can forge it: the consumer decides.
+    possible_seqs = {seq for seq in dropped_seqs if _may_be_dropped(consumer, seq)}
+    if len(possible_seqs) < len(dropped_seqs):
+        skipped = counted(f"{len(dropped_seqs) - len(possible_seqs):,}", "sequence")
+        sources.append(
+            f"without {skipped} that {name} cannot have dropped{_impossible_text(consumer)}"
+        )
+        dropped_seqs = possible_seqs
+    if _removes_acknowledged(info):
+        seqs = await _find_unacknowledged(client, stream, consumer)
+        sources.append(
+            f"{len(seqs):,} that {stream} still stores, although it removes acknowledged ones"
+        )
+        dropped_seqs |= seqs
+    if not sources:
+        raise NotFound(
+            f"it is unknown which messages {name} dropped: the server reports them only once. "
+            "Name a recording of that time (--session), or let a stream store "
+            f"{_advisory_subject(client, stream, name)}{_bounds_text(consumer)}"
+        )
+    return tuple(
+        sorted(dropped_seqs)
+    ), f"{counted(f'{len(dropped_seqs):,}', 'sequence')}: {', '.join(sources)}"
+
+
+def _may_be_dropped(consumer: dict[str, Any], seq: int) -> bool:
+    """Return whether a message may be dropped: its consumer has max deliver and delivered it."""
+    has_limit = int(consumer["config"].get("max_deliver") or 0) > 0
+    return has_limit and 0 < seq <= int(consumer["delivered"]["stream_seq"])
+
+
+def _impossible_text(consumer: dict[str, Any]) -> str:
+    if int(consumer["config"].get("max_deliver") or 0) > 0:
+        return f": it was delivered up to {consumer['delivered']['stream_seq']:,}"
+    return ": it has no max deliver"
+
+
+def _advisory_subject(client: Client, stream: str, name: str) -> str:
+    prefix = client.connection.js_event_prefix
+    return f"{prefix}.ADVISORY.CONSUMER.MAX_DELIVERIES.{stream}.{name}"
+
+
+def _removes_acknowledged(info: dict[str, Any]) -> bool:
+    """Return whether the stream removes each message that the consumer acknowledges."""
+    retention = info["config"].get("retention")
+    is_only_consumer = bool(info["state"]["consumer_count"] == 1)
+    return retention == "workqueue" or (retention == "interest" and is_only_consumer)
+
+
+def _bounds_text(consumer: dict[str, Any]) -> str:
+    """Return a sentence about the sequences between which the dropped messages are; "" if that is
+    unknown.
+    """
+    floor, last = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
+    if consumer["num_ack_pending"] or floor >= last:
+        return ""
+    return (
+        f". They are among {floor + 1}…{last}, together with messages acknowledged out of order "
+        f"(--from-seq {floor + 1} --to-seq {last})"
+    )
+
+
+async def _find_advisory_streams(client: Client, stream: str, name: str) -> list[str]:
+    """Return the streams that store the advisories of a consumer."""
+    request_body = {"subject": _advisory_subject(client, stream, name)}
+    return list(
+        json.loads(await client.request("STREAM.NAMES", request_body)).get("streams") or ()
+    )
+
+
+async def _read_advisories(
+    client: Client, advisory_stream: str, stream: str, name: str, created_at_us: int
+) -> set[int]:
+    seqs = set[int]()
+    reader = Reader(
+        client,
+        advisory_stream,
+        (_advisory_subject(client, stream, name),),
+        ends_at_last_message=True,
+    )
+    async with reader:
+        left_msgs = reader.waiting_msgs
+        while left_msgs:
+            advisory_message = await anext(reader, None)
+            if advisory_message is None:
+                break
+            left_msgs = advisory_message.left_msgs
+            try:
+                advisory = decoder_of(_Advisory).decode(advisory_message.payload)
+            except (msgspec.DecodeError, RecursionError):
+                continue  # other clients may publish there as well
+            is_of_consumer = (advisory.stream, advisory.consumer) == (stream, name)
+            is_later = advisory_message.stored_at_us >= created_at_us
+            if (
+                is_of_consumer
+                and is_later
+                and not client.is_of_other_domain(advisory_message.payload)
+            ):
+                seqs.add(advisory.stream_seq)
+    return seqs
+
+
+async def _find_unacknowledged(client: Client, stream: str, consumer: dict[str, Any]) -> set[int]:
+    """Return the stored messages of the consumer up to the last delivery.
+
+    If some are ack pending, only those up to the ack floor: above it, it is unknown which messages
+    are ack pending and which were dropped.
+    """
+    position = "ack_floor" if consumer["num_ack_pending"] else "delivered"
+    return await _read_stored_seqs(client, stream, consumer, 1, consumer[position]["stream_seq"])
+
+
+async def find_possibly_dropped(
+    client: Client, stream: str, consumer: dict[str, Any], limit: int
+) -> tuple[int, ...]:
+    """Return the stored messages between the ack floor and the last delivery; none if some are ack
+    pending.
+
+    They include the dropped messages, and those that were acked after a dropped one.
+    """
+    floor, last = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
+    if consumer["num_ack_pending"]:
+        return ()
+    return tuple(sorted(await _read_stored_seqs(client, stream, consumer, floor + 1, last, limit)))
+
+
+async def _read_stored_seqs(
+    client: Client,
+    stream: str,
+    consumer: dict[str, Any],
+    next_seq: int,
+    last: int,
+    limit: int = sys.maxsize,
+) -> set[int]:
+    """Return the sequences of the stored messages of the consumer from `next_seq` to `last`."""
+    filters, seqs = filters_of(consumer), set[int]()
+    getter = ApiGetter(client, stream, 0)
+    subject = filters[0] if len(filters) == 1 else None
+    while next_seq <= last and len(seqs) < limit:
+        page = await getter.read(next_seq, _PAGE_MSGS, subject, last + 1)
+        for message in page:
+            seq, message_subject = message.stream_seq or 0, message.subject
+            if seq <= last and (
+                not filters
+                or any(overlap(subject_filter, message_subject) for subject_filter in filters)
+            ):
+                seqs.add(seq)
+        if not page:
+            break
+        next_seq = (page[-1].stream_seq or last) + 1
+    return seqs

@@ -1,0 +1,120 @@
+"""The connections that receive the messages of a consumer, by their subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from natstui.model.assets.configuration import ConsumerConfiguration
+from natstui.model.assets.subjects import has_wildcard
+from natstui.model.clients.connection import ClientConnection, Subscription
+from natstui.model.clients.requests import TappedRequests
+from natstui.model.live.permissions import covers
+
+_LEAFNODE = "Leafnode"
+_MIN_LITERAL_TOKENS = 2
+"""Minimum of literal tokens in the pattern of an inbox; a pattern with fewer matches all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerDelivery:
+    """The properties of a consumer by which its clients are found."""
+
+    deliver_subject: str | None
+    """Deliver subject of a push consumer; None for a pull consumer."""
+    deliver_group: str | None
+    waiting_count: int
+    """Waiting pull requests in the server."""
+    pins: tuple[str, ...]
+    """Ids of its pinned clients."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientsFound:
+    """The clients of a consumer, or the publishers of a stream."""
+
+    consumer: ConsumerDelivery | None
+    """The consumer; None for a stream."""
+    listeners: tuple[Listener, ...] = ()
+    """Of a push consumer: the connections that receive its messages."""
+    heard: TappedRequests | None = None
+    """Of a pull consumer or a stream: the results of a tap."""
+
+
+@dataclass(frozen=True, slots=True)
+class PushDelivery:
+    """A push consumer that delivers to a connection."""
+
+    stream: str
+    consumer: str
+    queue: str | None
+    delivered_msgs: int
+    """Messages sent to the subscription."""
+
+
+def push_consumers_of(
+    connection: ClientConnection, consumers: Iterable[ConsumerConfiguration]
+) -> list[PushDelivery]:
+    """Return the push consumers that deliver to a connection's subscriptions."""
+    deliveries = []
+    for consumer in consumers:
+        if consumer.deliver_subject is None:
+            continue
+        if listeners := listeners_of(
+            [connection], consumer.deliver_subject, consumer.deliver_group
+        ):
+            subscription = listeners[0].by
+            deliveries.append(
+                PushDelivery(
+                    consumer.stream,
+                    consumer.name,
+                    consumer.deliver_group,
+                    subscription.delivered_msgs,
+                )
+            )
+    return deliveries
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A connection, with the subscription by which it receives the messages of a subject."""
+
+    connection: ClientConnection
+    by: Subscription
+
+
+def listeners_of(
+    connections: Iterable[ClientConnection], subject: str, queue: str | None = None
+) -> list[Listener]:
+    """Return the connections that receive `subject`; with `queue`, the members of that group.
+
+    Without `queue`, only the subscriptions with the most literal tokens count: wider ones only
+    observe. A server behind a leafnode counts only if there is no client.
+    """
+    listeners = [
+        Listener(connection, by)
+        for connection in connections
+        for by in connection.listening
+        if by.queue == queue and covers(by.subject, subject)
+    ]
+    if queue is None:
+        tokens_count = {
+            listener.by.subject: _literal_tokens_count(listener.by.subject, subject)
+            for listener in listeners
+        }
+        max_tokens = max(tokens_count.values(), default=0)
+        listeners = [
+            listener
+            for listener in listeners
+            if max_tokens and tokens_count[listener.by.subject] == max_tokens
+        ]
+    clients = [listener for listener in listeners if listener.connection.kind != _LEAFNODE]
+    return clients or listeners
+
+
+def _literal_tokens_count(pattern: str, subject: str) -> int:
+    """Return the number of literal tokens of a pattern; 0 below `_MIN_LITERAL_TOKENS`."""
+    if pattern == subject:
+        return len(subject.split(".")) + 1
+    tokens = [token for token in pattern.split(".") if not has_wildcard(token)]
+    return len(tokens) if len(tokens) >= _MIN_LITERAL_TOKENS else 0

@@ -1,0 +1,101 @@
+"""Texts about connections: the same on the screen and on the command line."""
+
+from __future__ import annotations
+
+from natstui.clean import clean_line
+from natstui.model.clients.connection import ClientConnection, Connections
+from natstui.model.clients.requests import TappedRequests
+from natstui.units import bytes_text, counted, duration_text
+
+_MAX_NAMED_SERVERS = 12
+IDLE_NOTE = "an idle client is listed only once its pull expires"
+_ANONYMOUS = "no reply subject (plain publishes have none): the client cannot be identified"
+
+
+def summary(connections: Connections, *, closed: bool) -> str:
+    """Return a sentence about the servers that replied, and the rows that were left out."""
+    connections_text = counted(
+        len(connections.rows), "closed connection" if closed else "connection"
+    )
+    # The number of servers is unknown, so their names show which is missing.
+    names = sorted(server.name for server in connections.servers)
+    more_text = f" +{len(names) - _MAX_NAMED_SERVERS}" if len(names) > _MAX_NAMED_SERVERS else ""
+    text = (
+        f"{connections_text} on {counted(len(names), 'server')}: "
+        f"{', '.join(names[:_MAX_NAMED_SERVERS])}{more_text}"
+    )
+    slow_counts = [(server.name, server.slow_consumers_count) for server in connections.servers]
+    slow = [f"{name} {count}" for name, count in slow_counts if count]
+    if slow:
+        text += f"; slow consumer events since the start: {', '.join(slow)}"
+    if connections.left_out_count:
+        text += f"; the busiest of {connections.left_out_count + len(connections.rows):,}"
+    if connections.silent:
+        text += f"; incomplete, no further reply from {', '.join(connections.silent)}"
+    return text
+
+
+def kick_loss(connection: ClientConnection) -> str:
+    """Return the effect of kicking a client on its subscriptions and messages, as text."""
+    subscriptions = counted(connection.subscriptions_count, "subscription")
+    return (
+        f"its {subscriptions} end, its unacknowledged messages are redelivered, and the client "
+        "may reconnect by itself"
+    )
+
+
+def kick_prompt(connection: ClientConnection) -> str:
+    """Return the text to confirm before a connection is closed: its name, and the effect."""
+    identities = (connection.user, connection.address, connection.library)
+    identity_text = ", ".join(
+        word for word in identities if word and word != connection.display_name
+    )
+    name_text = (
+        f"{connection.display_name} ({identity_text})"
+        if identity_text
+        else connection.display_name
+    )
+    return f"this will kick {name_text} from {connection.server_name}: {kick_loss(connection)}"
+
+
+def idle_text(tap: TappedRequests) -> str:
+    """Return the note that idle clients are listed only with their next request."""
+    waits_s = [
+        requester.longest_wait_s
+        for requester in tap.requesters
+        if requester.longest_wait_s is not None
+    ]
+    text = f"{IDLE_NOTE}, here within {duration_text(max(waits_s))}" if waits_s else IDLE_NOTE
+    return f"{text}; {delivered_text(tap)}" if tap.requesters else text
+
+
+def delivered_text(tap: TappedRequests) -> str:
+    """Return the note that explains the column of delivered messages of pull clients."""
+    meaning = "delivered counts all messages to a client, also 'no messages' replies"
+    if any(requester.delivered_msgs is None for requester in tap.requesters):
+        return f"{meaning}; unknown for clients that disconnected or use a new inbox for each pull"
+    return meaning
+
+
+def anonymous_text(tap: TappedRequests) -> str:
+    """Return the number of messages whose client is unknown, with the reason, as text."""
+    return f"{counted(f'{tap.anonymous_msgs:,}', 'message')} {_ANONYMOUS}"
+
+
+def cost_text(tap: TappedRequests, noun: str) -> str:
+    """Return the end of a tap, its requests of unknown clients and its cost, as text.
+
+    `noun` names its messages: `pull` or `message`.
+    """
+    parts = []
+    if tap.gone_msgs:
+        parts.append(
+            f"{counted(f'{tap.gone_msgs:,}', noun)} of unknown clients: their inbox was "
+            "closed or belongs to another account"
+        )
+    parts.append(
+        f"{tap.ended}; it cost {counted(f'{tap.read_msgs:,}', 'message')}, "
+        f"{bytes_text(tap.read_bytes)}, and {counted(tap.questions_count, 'request')} "
+        "to the servers"
+    )
+    return clean_line("; ".join(parts))

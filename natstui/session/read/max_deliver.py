@@ -1,0 +1,53 @@
+"""The messages that a consumer dropped after max deliver, by the advisories of a recording."""
+
+from __future__ import annotations
+
+import msgspec
+
+from natstui.decoding import decoder_of
+from natstui.model.records.copies import Drop
+from natstui.model.records.evidence import AdvisoriesCounted
+from natstui.model.records.record import Advisory, Configured
+from natstui.session.read.recording import Recording
+
+
+class _MaxDeliverAdvisory(msgspec.Struct):
+    stream_seq: int = 0
+
+
+def read_dropped_messages(
+    recording: Recording, stream: str, consumer: str
+) -> tuple[list[Drop], int]:
+    """Return the messages that a consumer dropped after max deliver, and how many of its
+    advisories have no sequence.
+
+    Raises SessionError.
+    """
+    dropped, without_seq_count = list[Drop](), 0
+    created_at_us: int | None = None
+    for record in recording.records():
+        if isinstance(record, Configured):
+            created_at_us = next(
+                (
+                    configured.created_at_us
+                    for configured in record.consumers
+                    if (configured.stream, configured.name) == (stream, consumer)
+                ),
+                created_at_us,
+            )
+        if not isinstance(record, Advisory | AdvisoriesCounted):
+            continue
+        if (record.type, record.stream, record.consumer) != ("max_deliver", stream, consumer):
+            continue
+        if isinstance(record, Advisory):
+            seq = decoder_of(_MaxDeliverAdvisory).decode(record.body_json).stream_seq
+            dropped.append(Drop(record.at_us, seq, created_at_us))
+        else:
+            dropped += [
+                Drop(record.at_us, message.stream_seq, created_at_us)
+                for message in record.messages
+            ]
+            without_seq_count += record.said_count - sum(
+                message.said_count for message in record.messages
+            )
+    return dropped, without_seq_count

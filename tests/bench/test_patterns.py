@@ -10,7 +10,7 @@ from nats.aio.msg import Msg
 
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
-from natstui.errors import Refused
+from natstui.errors import ActionRefused
 from natstui.model.bench.plan import (
     Acks,
     Pattern,
@@ -89,7 +89,7 @@ async def test_what_is_published_is_stored(run: Run, patterns: tuple[Pattern, ..
 @pytest.mark.needs_server(before="2.14")
 async def test_a_pattern_that_needs_a_newer_server_is_refused(run: Run) -> None:
     with pytest.raises(
-        Refused, match=r"js-publish-fast: Fast batches needs server 2\.14 or newer"
+        ActionRefused, match=r"js-publish-fast: Fast batches needs server 2\.14 or newer"
     ):
         await run(Role("pubs", "js-publish-fast", total_msgs=10), stream=STREAM)
 
@@ -124,6 +124,33 @@ async def test_what_is_stored_is_delivered_to_every_kind_of_consumer(run: Run) -
     assert result.counts.acks_confirmed_msgs == total
 
 
+async def test_a_fetch_with_a_processing_delay_requests_no_batch_before_the_last_is_processed(
+    account: Account, run: Run
+) -> None:
+    observer, batch_msgs = await nats.connect(account.url), 10
+    unprocessed_msgs: list[int] = []
+    acked_msgs = 0
+
+    async def on_sent(message: Msg) -> None:
+        nonlocal acked_msgs
+        if message.subject.startswith("$JS.ACK."):
+            acked_msgs += 1
+        elif message.subject.startswith("$JS.API.CONSUMER.MSG.NEXT."):
+            unprocessed_msgs.append(batch_msgs * len(unprocessed_msgs) - acked_msgs)
+
+    # One subscription, for the order in which the worker sent both.
+    await observer.subscribe("$JS.>", cb=on_sent)
+    await observer.flush()
+    result = await run(
+        Role("subs", "js-fetch", think_s=0.003, batch_msgs=batch_msgs),
+        Role("pubs", "js-publish-async", total_msgs=60),
+        stream=STREAM,
+    )
+    await observer.close()
+    assert (result.verdict, result.accounting.received_msgs) == ("ok", 60)
+    assert len(unprocessed_msgs) >= 6 and set(unprocessed_msgs) == {0}
+
+
 @pytest.mark.needs_server("2.11")
 async def test_stored_messages_are_read_back(run: Run) -> None:
     await run(Role("pubs", "js-publish-async", total_msgs=700), stream=replace(STREAM, keep=True))
@@ -146,9 +173,9 @@ async def test_keys_of_a_bucket_that_no_benchmark_made_are_not_overwritten(
     await bucket.put("key.3", b"precious")
     what = plan(role, stream=replace(BUCKET, create=False))
     refusal = r"patterns has keys .* such as key\.3: name another"
-    with pytest.raises(Refused, match=refusal):
+    with pytest.raises(ActionRefused, match=refusal):
         await Benchmark(what, Connection(servers=(account.url,)), Records()).check()
-    with pytest.raises(Refused, match=refusal):
+    with pytest.raises(ActionRefused, match=refusal):
         await run(role, stream=what.stream)
     assert (await bucket.get("key.3")).value == b"precious"
     await nc.jetstream().delete_key_value("patterns")

@@ -150,7 +150,7 @@ class Puller(DeliveryReceiver):
 class Fetcher(Puller):
     """Requests a batch, receives all of it, then requests the next one."""
 
-    refill_ratio = thinking_ratio = 0.0
+    refill_ratio = processing_refill_ratio = 0.0
 
 
 def _pull_error(status: int, headers: bytes, job: Job) -> NatstuiError | None:

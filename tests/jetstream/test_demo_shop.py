@@ -12,7 +12,12 @@ import pytest
 from nats.aio.msg import Msg
 
 from natstui.jetstream.testbed.shop import traffic
-from natstui.jetstream.testbed.shop.assets import INVOICES_MAX_BYTES, MAX_ORDERS_MSGS, STREAMS
+from natstui.jetstream.testbed.shop.assets import (
+    INITIAL_RETURNS_MSGS,
+    INVOICES_MAX_BYTES,
+    MAX_ORDERS_MSGS,
+    STREAMS,
+)
 from tests.accounts import Account
 from tests.jetstream.demo_watch import PATIENCE_S, ask, eventually, headless_demo
 
@@ -223,4 +228,26 @@ async def test_customers_come_from_many_countries_and_ask_before_they_confirm(
     assert [verb for _, verb in words] == ["requested", "confirmed"] * 50
     # That one of six is missing among a hundred happens once in fourteen million runs.
     assert {country for country, _ in words} == set(traffic.COUNTRIES)
+    await nc.close()
+
+
+@pytest.mark.parametrize(
+    ("fill", "msgs"),
+    [
+        (traffic.fill_orders, MAX_ORDERS_MSGS + 50),
+        (traffic.fill_returns, INITIAL_RETURNS_MSGS + 1),
+    ],
+)
+async def test_nothing_is_published_into_a_stream_that_its_server_does_not_know_yet(
+    account: Account, fill: Callable[[Any], Coroutine[Any, Any, None]], msgs: int
+) -> None:
+    nc = await nats.connect(account.url)
+    # Without an ack of the first message, all of them would be lost without an error.
+    with pytest.raises(nats.js.errors.NoStreamResponseError):
+        await fill(nc)
+    jetstream = nc.jetstream()
+    await jetstream.add_stream(name="ALL", subjects=["orders.>", "returns.>"])
+    await fill(nc)
+    while (await jetstream.stream_info("ALL")).state.messages < msgs:
+        await asyncio.sleep(0.02)
     await nc.close()

@@ -477,17 +477,22 @@ async def _count_stored(client: Client, stream: str) -> int:
 
 
 async def fill_orders(nc: Nats) -> None:
-    """Fill ORDERS up to its limit, so that it discards old messages from the start."""
+    """Fill ORDERS up to its limit, so that it discards old messages from the start.
+
+    Waits for the first ack: a server that does not know yet who leads the stream drops messages.
+    """
     for number in range(MAX_ORDERS_MSGS + 50):
         country = COUNTRIES[number % len(COUNTRIES)]
         body = payload(order=number, stage="new", country=country, imported=True)
-        await nc.publish(f"orders.imported.{country}", body)
+        publish = nc.publish if number else nc.jetstream().publish
+        await publish(f"orders.imported.{country}", body)
         if number % 500 == 0:
             await asyncio.sleep(0)
 
 
 async def fill_returns(nc: Nats) -> None:
-    """Publish the initial messages of RETURNS."""
+    """Publish the initial messages of RETURNS, after the ack of one more, as for ORDERS."""
+    await nc.jetstream().publish(f"returns.{COUNTRIES[0]}", payload(order=0, reason="broken"))
     for number in range(INITIAL_RETURNS_MSGS):
         await publish_return(nc, number)
 

@@ -401,8 +401,11 @@ class _CommandReader:
 
 def start(argv: tuple[str, ...]) -> Link:
     """Start an engine; one of natstui has imported already what it needs, which saves a second."""
-    is_ours = argv[: len(NATSTUI)] == NATSTUI
-    return Link(start_preloaded(argv[len(NATSTUI) :]) if is_ours else argv)
+    return Link(start_preloaded(argv[len(NATSTUI) :]) if _is_of_natstui(argv) else argv)
+
+
+def _is_of_natstui(argv: tuple[str, ...]) -> bool:
+    return argv[: len(NATSTUI)] == NATSTUI
 
 
 @asynccontextmanager
@@ -424,7 +427,8 @@ async def _running(
     if not panel:
         # To draw text and charts of a row with each key costs more than all the rest.
         store_value(PEEK_STATE_KEY, "none")
-    make_ready()
+    if _is_of_natstui(argv):
+        make_ready()
     link = start(argv)
     started = await asyncio.to_thread(link.wait_started)
     app = NatstuiApp(

@@ -136,7 +136,9 @@ async def replays(folder: Path, client: str, user: str, address: str) -> None:
             assert row["cluster"] == "LAB" and row["version"] and row["memory"] not in ("", "–")
             assert "B" in row["file"] and row["uptime"] not in ("", "–")
         assert "data from the system account" in viewer.words
-        assert "META GROUP" in viewer.words and "3 members" in viewer.words
+        # The panel below has its height a moment after the table.
+        await viewer.until(lambda: "META GROUP" in viewer.words, "the meta group")
+        assert "3 members" in viewer.words
         assert "ACCOUNTS" in viewer.words
         await viewer.press("6")
         await viewer.until(lambda: client in viewer.rows(), "the connections")

@@ -247,10 +247,7 @@ class ReplyTap:
         inbox = next(reversed(self._new_tallies))
         try:
             connections = await read_subscribers(servers, inbox)
-        except ConnectionLost as error:
-            self._end_tap(str(error))
-            return False
-        except RequestFailed as error:
+        except (ConnectionLost, RequestFailed) as error:
             self._end_tap(str(error))
             return False
         subscribers = listeners_of(connections.rows, inbox)

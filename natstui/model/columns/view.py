@@ -144,11 +144,6 @@ class StreamView(AssetView):
         """Return the configuration of a row; None if unknown."""
         return self.state.stream_configurations.get(self.columns.name[row])
 
-    def configuration_values(self, get: Callable[[StreamConfiguration], object]) -> list[object]:
-        """Return one value of each row's configuration, for sorting; None if unknown."""
-        configs = (self.config(row) for row in range(len(self)))
-        return [None if config is None else get(config) for config in configs]
-
     def rates(self, row: int) -> StreamRates:
         """Return the rates of a row."""
         history = self.state.stream_history
@@ -236,11 +231,6 @@ class ConsumerView(AssetView):
         """Return the configuration of a row; None if unknown."""
         name = (self.columns.stream[row], self.columns.name[row])
         return self.state.consumer_configurations.get(name)
-
-    def configuration_values(self, get: Callable[[ConsumerConfiguration], object]) -> list[object]:
-        """Return one value of each row's configuration, for sorting; None if unknown."""
-        configs = (self.config(row) for row in range(len(self)))
-        return [None if config is None else get(config) for config in configs]
 
     def stream_key(self, name: str) -> Key | None:
         """Return the key of the stream with this name; None without one."""

@@ -13,11 +13,11 @@ NatstuiError (1)
 │   ├── Conflict              it was changed meanwhile, or it exists already
 │   ├── RequestTimedOut       no reply came before the timeout
 │   └── OutcomeUnknown        a write was sent, and no reply shows whether it was done
-├── ActionRefused (5)         natstui itself refuses: read-only
+├── ActionRefusal (5)         natstui itself refuses: read-only
 ├── AssertionFailed (1)       a condition that the user gave to check is false
-├── BenchmarkFailed (1)       a benchmark ended early; carries its partial result
+├── BenchmarkError (1)       a benchmark ended early; carries its partial result
 ├── Interrupted (129, 130, 143)  a signal ended a run early; without a result
-├── EmbeddedServerFailed (1)  the embedded nats-server does not run
+├── EmbeddedServerError (1)  the embedded nats-server does not run
 ├── WriteFailed (6)           a file cannot be written: disk full, over a quota, or broken
 ├── BackupError (6)           a backup cannot be read or written, or is not complete
 ├── SessionError (6)          a recording cannot be read or written
@@ -129,7 +129,7 @@ class OutcomeUnknown(RequestFailed):
     """A write was sent, and no reply shows whether it was done."""
 
 
-class ActionRefused(NatstuiError):
+class ActionRefusal(NatstuiError):
     """natstui itself refuses an action, as in read-only mode or without a confirmation."""
 
     exit_code = 5
@@ -139,7 +139,7 @@ class AssertionFailed(NatstuiError):
     """A condition that the user gave to check is false."""
 
 
-class BenchmarkFailed(NatstuiError):
+class BenchmarkError(NatstuiError):
     """A benchmark ended early; what it measured until then was saved."""
 
     def __init__(self, sentence: str, summary: str) -> None:
@@ -156,7 +156,7 @@ class Interrupted(NatstuiError):
         self.exit_code = 128 + signal_number
 
 
-class EmbeddedServerFailed(NatstuiError):
+class EmbeddedServerError(NatstuiError):
     """The embedded nats-server did not start, or does not run."""
 
 

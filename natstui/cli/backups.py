@@ -384,7 +384,7 @@ def _confirm_restore(
     """Return whether the restore was confirmed; False if no confirmation is needed.
 
     Prompts in production, and if messages would be lost, for the name of the stream or of the
-    account's folder. Raises ActionRefused if that is not confirmed.
+    account's folder. Raises ActionRefusal if that is not confirmed.
     """
     backups = [restore_request.backup for restore_request in restore_requests]
     name = name_to_type(backups, restore_requests[0].name)

@@ -14,7 +14,7 @@ from natstui.cli.json_line import print_json
 from natstui.cli.local_completion import complete_contexts
 from natstui.cli.sections import EditCommand, Group
 from natstui.cli.text_table import Column, stdout_width, table
-from natstui.errors import ActionRefused, NatstuiError, UsageError
+from natstui.errors import ActionRefusal, NatstuiError, UsageError
 from natstui.files import MAX_LINE_BYTES, read_stdin_line
 
 _FIELD_FLAGS = (
@@ -173,12 +173,12 @@ def rm(name: str, force: bool, as_json: bool) -> None:
 
     if not force:
         if not sys.stdin.isatty():
-            raise ActionRefused(
+            raise ActionRefusal(
                 f"not confirmed: this will remove the context {clean_line(name)}; -f"
             )
         prompt = f"Type {clean_line(name)} to remove it"
         if click.prompt(prompt, err=True, default="", show_default=False) != name:
-            raise ActionRefused("not confirmed: nothing was changed")
+            raise ActionRefusal("not confirmed: nothing was changed")
     remove_context(name)
     _print_result(as_json, f"removed {name}", name=name)
 

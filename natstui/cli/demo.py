@@ -23,7 +23,7 @@ from natstui.cli.options import WrittenPath
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import TerminalLine
 from natstui.engine.stopping import ending_signals
-from natstui.errors import EmbeddedServerFailed, UsageError
+from natstui.errors import EmbeddedServerError, UsageError
 from natstui.files import write_failure
 from natstui.jetstream.testbed.broker import server_binary
 from natstui.paths import create_private_folder
@@ -48,7 +48,7 @@ def run_shop(store: Path | None) -> Iterator[Shop]:
 
     `store` is the folder of its streams; None: a temporary folder, deleted at the end. The child
     ends when its stdin is closed, so also when this process is killed. Raises MissingExtra without
-    nats-server, UsageError if `store` cannot be written, EmbeddedServerFailed if the shop does not
+    nats-server, UsageError if `store` cannot be written, EmbeddedServerError if the shop does not
     start.
     """
     server_binary()
@@ -90,19 +90,19 @@ def _writable_folder(store: Path) -> Path:
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], scratch_folder: Path) -> Shop:
-    """Wait until the shop is ready and return it; raises EmbeddedServerFailed with the reason."""
+    """Wait until the shop is ready and return it; raises EmbeddedServerError with the reason."""
     assert process.stdout is not None
     _wait_for_output(process.stdout)
     line = process.stdout.readline()
     if not line:
         log = scratch_folder / "demo.log"
         log_lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-        raise EmbeddedServerFailed(
+        raise EmbeddedServerError(
             f"the demo did not start: {log_lines[-1] if log_lines else 'no reason'}"
         )
     ready_message = json.loads(line)
     if "error" in ready_message:
-        raise EmbeddedServerFailed(ready_message["error"])
+        raise EmbeddedServerError(ready_message["error"])
     user, password = ready_message["system_user"], ready_message["system_password"]
     system = {"NATSTUI_SYSTEM_USER": user, "NATSTUI_SYSTEM_PASSWORD": password}
     return Shop(ready_message["url"], system)
@@ -187,11 +187,11 @@ def _remove_server_variables() -> None:
 
 
 def _wait_for_stop() -> None:
-    """Sleep until Ctrl-C, SIGTERM or SIGHUP; raises EmbeddedServerFailed when the shop ends by
+    """Sleep until Ctrl-C, SIGTERM or SIGHUP; raises EmbeddedServerError when the shop ends by
     itself.
     """
     signals = {*ending_signals(), signal.SIGCHLD}
     # Blocked only now: the child must not inherit blocked signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     if signal.sigwait(signals) == signal.SIGCHLD:
-        raise EmbeddedServerFailed("the servers or the traffic of the demo ended unexpectedly")
+        raise EmbeddedServerError("the servers or the traffic of the demo ended unexpectedly")

@@ -17,7 +17,7 @@ from natstui import __version__
 from natstui.clean import clean_line
 from natstui.cli.options import ViewerFlags, viewer_flags
 from natstui.cli.sections import LazyGroup
-from natstui.errors import ActionRefused, Interrupted, NatstuiError, RequestFailed, UsageError
+from natstui.errors import ActionRefusal, Interrupted, NatstuiError, RequestFailed, UsageError
 from natstui.output import OUTPUT_FAILED_EXIT_CODE, OutputFailed
 
 
@@ -149,7 +149,7 @@ class Root(LazyGroup):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and return its result; translate errors that every command may raise.
 
-        Ctrl-C raises Interrupted, a declined prompt ActionRefused, a path longer than the file
+        Ctrl-C raises Interrupted, a declined prompt ActionRefusal, a path longer than the file
         system allows, or that the user may not reach, UsageError.
         """
         try:
@@ -166,7 +166,7 @@ class Root(LazyGroup):
             # At a prompt: Ctrl-C, or a declined one.
             if isinstance(error.__context__, KeyboardInterrupt):
                 raise Interrupted("natstui was stopped", signal.SIGINT) from None
-            raise ActionRefused("not confirmed: nothing was changed") from None
+            raise ActionRefusal("not confirmed: nothing was changed") from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands into the help by topic, without importing them."""

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from platformdirs import user_cache_path
 
 from natstui.children import module_command
-from natstui.errors import ActionRefused, AnalysisError, MissingExtra, NatstuiError, UsageError
+from natstui.errors import ActionRefusal, AnalysisError, MissingExtra, NatstuiError, UsageError
 from natstui.feed import Sink
 from natstui.model.records.analysis import (
     AnalysisCommand,
@@ -62,7 +62,7 @@ class AnalysisRunner:
                     self._start_analysis(command)
                 case StopAnalysis():
                     self._stop_analysis()
-        except ActionRefused as error:
+        except ActionRefusal as error:
             self._reply(command, "refused", str(error))
         except NatstuiError as error:
             self._viewer.add(_make_failed_result(command.command_id, None, str(error)))
@@ -78,7 +78,7 @@ class AnalysisRunner:
 
     def _start_analysis(self, command: StartAnalysis) -> None:
         if self._child is not None:
-            raise ActionRefused("an analysis runs already")
+            raise ActionRefusal("an analysis runs already")
         folder = self._session_folder(command.session)
         if importlib.util.find_spec("pyspark") is None:
             raise MissingExtra("analyze", "spark")
@@ -112,7 +112,7 @@ class AnalysisRunner:
 
     def _stop_analysis(self) -> None:
         if self._child is None:
-            raise ActionRefused("no analysis runs")
+            raise ActionRefusal("no analysis runs")
         assert self._child.stdin is not None
         self._is_stopping = True
         self._child.stdin.close()

@@ -17,9 +17,9 @@ from natstui.bench.result.environment import read_environment
 from natstui.bench.result.text import comparison_text, summary_text
 from natstui.bench.run.controller import Benchmark, refuse_read_only
 from natstui.config import Connection
-from natstui.errors import ActionRefused, BenchmarkFailed, NatstuiError, SessionError
+from natstui.errors import ActionRefusal, BenchmarkError, NatstuiError, SessionError
 from natstui.feed import Sink
-from natstui.jetstream.connection.writer import NotConfirmed
+from natstui.jetstream.connection.writer import MissingConfirmation
 from natstui.model.bench.result import PreviousRun
 from natstui.model.records.benchmark import (
     AddWorker,
@@ -58,13 +58,13 @@ class BenchmarkRunner:
     async def execute(self, command: BenchmarkCommand) -> CommandReply:
         """Execute a command, and return the reply; for a start, when the run has ended.
 
-        Raises ActionRefused, NotFound, RunFailed and the errors of a run.
+        Raises ActionRefusal, NotFound, RunFailed and the errors of a run.
         """
         match command:
             case StartBenchmark():
                 if self._is_started:
                     # Without a summary, which would be shown as that of the running benchmark.
-                    raise ActionRefused("a benchmark runs already")
+                    raise ActionRefusal("a benchmark runs already")
                 self._is_started = True
                 try:
                     return await self._run_and_report(command)
@@ -97,7 +97,7 @@ class BenchmarkRunner:
 
     def _require_benchmark(self) -> Benchmark:
         if self._benchmark is None:
-            raise ActionRefused("no benchmark runs")
+            raise ActionRefusal("no benchmark runs")
         return self._benchmark
 
     async def _run_and_report(self, command: StartBenchmark) -> CommandReply:
@@ -105,11 +105,11 @@ class BenchmarkRunner:
         self._previous_run = None
         try:
             sentence, summary = await self._run_benchmark(command)
-        except BenchmarkFailed as error:
+        except BenchmarkError as error:
             text = f"{error}\n{error.summary}\n"
             self._send_summary(text, failed=True)
             raise
-        except NotConfirmed:
+        except MissingConfirmation:
             raise
         except NatstuiError as error:
             self._send_summary(str(error), failed=True)
@@ -154,12 +154,12 @@ class BenchmarkRunner:
         saved_text, is_saved = self._save_run(run)
         if benchmark.failure is not None:
             sentence = f"{benchmark.failure}; the partial result is {saved_text}"
-            raise BenchmarkFailed(sentence, summary_text(run))
+            raise BenchmarkError(sentence, summary_text(run))
         failures = filter(None, (check.failure(run.metrics) for check in checks))
         if sentence := "; ".join(failures):
-            raise BenchmarkFailed(f"{sentence}; the result is {saved_text}", summary_text(run))
+            raise BenchmarkError(f"{sentence}; the result is {saved_text}", summary_text(run))
         if not is_saved:
-            raise BenchmarkFailed(f"the result is {saved_text}", summary_text(run))
+            raise BenchmarkError(f"the result is {saved_text}", summary_text(run))
         return f"the result is {saved_text}", summary_text(run)
 
     def _save_run(self, run: library.SavedRun) -> tuple[str, bool]:

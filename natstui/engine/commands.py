@@ -12,10 +12,10 @@ import msgspec
 from natstui.engine.live import refuse_for_other_account
 from natstui.engine.recording import EngineRecorder
 from natstui.engine.server_commands import ServerCommands
-from natstui.errors import ActionRefused, ConnectionLost, NatstuiError
+from natstui.errors import ActionRefusal, ConnectionLost, NatstuiError
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.writer import NotConfirmed
+from natstui.jetstream.connection.writer import MissingConfirmation
 from natstui.jetstream.events.api_audit import read_api_audit
 from natstui.jetstream.polling.control import PollControl
 from natstui.model.records.benchmark import BenchmarkCommand
@@ -75,7 +75,7 @@ class Commands:
         """Create for an engine; `client` returns the connection, None before there is one.
 
         `viewer` receives replies, which are not recorded; `load_benchmark_runner` returns the
-        runner of benchmarks, or raises ActionRefused.
+        runner of benchmarks, or raises ActionRefusal.
         """
         self._recorder = recorder
         self._load_benchmark_runner = load_benchmark_runner
@@ -92,14 +92,14 @@ class Commands:
             return
         try:
             reply = await self._dispatch_command(command)
-        except NotConfirmed as error:
+        except MissingConfirmation as error:
             # No Outcome: the viewer prompts for the name, and sends the command again.
             now_us = time.time_ns() // 1000
             confirmation_json = msgspec.json.encode(error.confirmation).decode()
             self._viewer.add(
                 Answered(now_us, command.command_id, "refused", str(error), confirmation_json)
             )
-        except ActionRefused as error:
+        except ActionRefusal as error:
             self._report(command, "refused", str(error))
         except NatstuiError as error:
             self._report(command, "failed", str(error))
@@ -171,7 +171,7 @@ class Commands:
                 self._sink.add(Noted(time.time_ns() // 1000, command.text))
                 return "noted", None
             case Play() | PauseReplay() | Step() | SeekTo() | SeekMark() | ChangeSpeed():
-                raise ActionRefused("this is a live server: only a recording can be played")
+                raise ActionRefusal("this is a live server: only a recording can be played")
             case StartRecording() | StopRecording():
                 return await self._start_or_stop_recording(command)
             case _:

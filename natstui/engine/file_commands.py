@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TypeVar, assert_never
 
-from natstui.errors import ActionRefused, NatstuiError, RequestFailed, UsageError
+from natstui.errors import ActionRefusal, NatstuiError, RequestFailed, UsageError
 from natstui.feed import Sink
 from natstui.files import file_name, open_regular_file
 from natstui.jetstream.connection.client import Client
@@ -68,7 +68,7 @@ class FileCommands:
     async def execute(self, writer: Writer, command: FileCommand) -> tuple[str, object]:
         """Execute a file command; return the sentence to show and the data of the reply.
 
-        Raises ActionRefused, UsageError, BackupError and the request errors.
+        Raises ActionRefusal, UsageError, BackupError and the request errors.
         """
         match command:
             case LookAtFile():
@@ -117,7 +117,7 @@ class FileCommands:
             await asyncio.wait({task})
             del self._transfer_tasks[command_id]
         if task.cancelled():
-            raise ActionRefused("the transfer was stopped: nothing was kept")
+            raise ActionRefusal("the transfer was stopped: nothing was kept")
         return task.result()
 
     async def _put_file(self, writer: Writer, command: PutFile) -> tuple[str, object]:
@@ -225,7 +225,7 @@ async def restore(
 ) -> tuple[str, object]:
     """Create streams from a backup; return a sentence about them.
 
-    `report` gets (stream, bytes so far, total bytes). Raises Conflict, BackupError, ActionRefused
+    `report` gets (stream, bytes so far, total bytes). Raises Conflict, BackupError, ActionRefusal
     and the request errors.
     """
     backups = await asyncio.to_thread(read_backups, expand_user_path(command.folder).absolute())
@@ -242,7 +242,7 @@ async def restore(
         )
     except asyncio.CancelledError as error:
         if restored_streams:
-            raise ActionRefused(
+            raise ActionRefusal(
                 f"the restore was stopped; restored before this: {_names_text(restored_streams)}"
             ) from error
         raise

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from natstui.clean import clean_line
 from natstui.config import Connection
 from natstui.errors import (
-    ActionRefused,
+    ActionRefusal,
     AuthenticationFailed,
     ConnectionFailed,
     ConnectionLost,
@@ -129,12 +129,12 @@ _COMMANDS_WITHOUT_ACCOUNT = (
 def refuse_for_other_account(
     connection: Connection, command: EngineCommand | ManagingCommand
 ) -> None:
-    """Raise ActionRefused for a command if the connection names another account.
+    """Raise ActionRefusal for a command if the connection names another account.
 
     The command would be executed in the connection's own account.
     """
     if connection.account is not None and not isinstance(command, _COMMANDS_WITHOUT_ACCOUNT):
-        raise ActionRefused(read_only_account_text(clean_line(connection.account)))
+        raise ActionRefusal(read_only_account_text(clean_line(connection.account)))
 
 
 async def _connect(connection: Connection, sink: Sink, on_link: OnLink) -> Client:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from natstui.errors import ActionRefused
+from natstui.errors import ActionRefusal
 from natstui.model.records.findings import FindingsSoFar
 from natstui.model.records.record import Record
 from natstui.model.records.recording import RecordingChanged
@@ -56,11 +56,11 @@ class EngineRecorder:
     def start(self, name: str, findings: FindingsSoFar | None = None) -> Recorder:
         """Start a recording, and return its recorder; `findings` are the open findings.
 
-        Raises ActionRefused while one runs, UsageError for an invalid name, and SessionError if
+        Raises ActionRefusal while one runs, UsageError for an invalid name, and SessionError if
         the folder cannot be created.
         """
         if self._recorder is not None:
-            raise ActionRefused(f"already recording into {self._recorder.folder}")
+            raise ActionRefusal(f"already recording into {self._recorder.folder}")
         check_name(name)
         keyframe = self._keyframes.keyframe(time.time_ns() // 1000)
         keyframe = replace(keyframe, findings=findings)
@@ -79,10 +79,10 @@ class EngineRecorder:
         return self._recorder
 
     async def stop(self) -> Recorder:
-        """Complete the recording, and return its recorder; raises ActionRefused if none runs."""
+        """Complete the recording, and return its recorder; raises ActionRefusal if none runs."""
         recorder, self._recorder = self._recorder, None
         if recorder is None:
-            raise ActionRefused("nothing is being recorded")
+            raise ActionRefusal("nothing is being recorded")
         # In a thread, so that polls continue meanwhile.
         await asyncio.to_thread(recorder.stop)
         return recorder

@@ -13,7 +13,7 @@ from natstui.config.settings import Viewer
 from natstui.defects import report_defects
 from natstui.engine.analyzing import AnalysisRunner
 from natstui.engine.pipes import MAX_WAITING_LINES, read_lines
-from natstui.errors import ActionRefused, NatstuiError
+from natstui.errors import ActionRefusal, NatstuiError
 from natstui.lines import BadLine, decode_command, encode_record
 from natstui.model.records.analysis import AnalysisCommand
 from natstui.model.records.messages import Answered
@@ -173,7 +173,7 @@ class ReplayProcess:
             ):
                 self._send(self._result_lines(command))
         except NatstuiError as error:
-            status = "refused" if isinstance(error, ActionRefused) else "failed"
+            status = "refused" if isinstance(error, ActionRefusal) else "failed"
             self._reply_failure(command, status, str(error))
         self._send(self._player.new_damage_marks())
         # A seek that was interrupted leaves half a state; the newer one reports the position.
@@ -208,12 +208,12 @@ class ReplayProcess:
             case ChangeSession():
                 return _reply_lines(command, self._change_session(command))
             case _:
-                raise ActionRefused("this is a recording: there is no server behind it")
+                raise ActionRefusal("this is a recording: there is no server behind it")
 
     def _change_session(self, command: ChangeSession) -> str:
         is_current = Path(command.folder).resolve() == self._recording.folder.resolve()
         if is_current and command.action in ("rename", "delete"):
-            raise ActionRefused(
+            raise ActionRefusal(
                 f"{self._recording.folder.name} is shown now: leave its replay first"
             )
         return execute_change(command)

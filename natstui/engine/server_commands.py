@@ -17,7 +17,7 @@ from natstui.config.template_files import save_template
 from natstui.engine.file_commands import FileCommands
 from natstui.engine.live import refuse_for_other_account
 from natstui.errors import (
-    ActionRefused,
+    ActionRefusal,
     ConnectionLost,
     NatstuiError,
     PermissionDenied,
@@ -26,7 +26,7 @@ from natstui.errors import (
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.journal import Journal
-from natstui.jetstream.connection.writer import READ_ONLY, NotConfirmed, Writer
+from natstui.jetstream.connection.writer import READ_ONLY, MissingConfirmation, Writer
 from natstui.jetstream.events.ack_tap import AckTap
 from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.configure import EditConflict
@@ -188,7 +188,7 @@ SendingCommand = PublishMessage | RequestReply | PullNext | AnswerMessage
 async def execute_send(writer: Writer, command: SendingCommand) -> tuple[str, object]:
     """Send a message or a request, or pull; return the sentence to show and the data of the reply.
 
-    Raises ActionRefused and the request errors.
+    Raises ActionRefusal and the request errors.
     """
     match command:
         case PublishMessage():
@@ -207,7 +207,7 @@ async def execute_copy(
 ) -> tuple[str, object]:
     """Find, count or send dead letters; return the sentence to show and the data of the reply.
 
-    `sessions_folder` is the folder of all recordings. Raises ActionRefused, SessionError and the
+    `sessions_folder` is the folder of all recordings. Raises ActionRefusal, SessionError and the
     request errors.
     """
     match command:
@@ -257,7 +257,7 @@ def _read_recorded_drops(
 async def execute_store(writer: Writer, command: StoreReading | ChangeKey) -> tuple[str, object]:
     """Read a bucket or object store, or change a key or object.
 
-    Returns the sentence to show and the data of the reply. Raises ActionRefused and the request
+    Returns the sentence to show and the data of the reply. Raises ActionRefusal and the request
     errors.
     """
     client = writer.client
@@ -374,7 +374,7 @@ class _BackgroundReader:
 
 
 async def _check_listening(client: Client, subjects: tuple[str, ...]) -> str | None:
-    """Raise ActionRefused in read-only mode if push consumers would lose messages.
+    """Raise ActionRefusal in read-only mode if push consumers would lose messages.
 
     Returns a note if that cannot be read. Without read-only mode the screen prompts before.
     """
@@ -385,7 +385,7 @@ async def _check_listening(client: Client, subjects: tuple[str, ...]) -> str | N
     except RequestFailed as error:
         return f"unknown whether push consumers lose messages: {error}"
     if loses is not None:
-        raise ActionRefused(f"{READ_ONLY}: {loses}")
+        raise ActionRefusal(f"{READ_ONLY}: {loses}")
     return None
 
 
@@ -548,10 +548,10 @@ class ServerCommands:
         except EditConflict as error:
             versions = {"seen": error.seen, "current": error.current}
             self._reply(command, "failed", str(error), json.dumps(versions))
-        except NotConfirmed as error:
+        except MissingConfirmation as error:
             confirmation_json = msgspec.json.encode(error.confirmation).decode()
             self._reply(command, "refused", str(error), confirmation_json)
-        except ActionRefused as error:
+        except ActionRefusal as error:
             self._reply(command, "refused", str(error), None)
         except NatstuiError as error:
             self._reply(command, "failed", str(error), None)

@@ -20,11 +20,11 @@ from natstui.bench.run import worker_processes
 from natstui.bench.run.assets import RunAssets, published_loss
 from natstui.bench.run.controller import Benchmark, RunJournalEntry
 from natstui.config.connection import Connection, Secret
-from natstui.errors import ActionRefused, Conflict, NotFound, SessionError
+from natstui.errors import ActionRefusal, Conflict, NotFound, SessionError
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.subject_counts import SubjectCounts
-from natstui.jetstream.connection.writer import JournalDraft, NotConfirmed, Writer
+from natstui.jetstream.connection.writer import JournalDraft, MissingConfirmation, Writer
 from natstui.jetstream.managing.undo import undo
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.counts import Counts, Latencies
@@ -78,7 +78,7 @@ async def pending(nc: NatsClient) -> int | None:
 
 
 async def shown_of(connection: Connection, what: BenchmarkPlan) -> Confirmation:
-    with pytest.raises(NotConfirmed) as refused:
+    with pytest.raises(MissingConfirmation) as refused:
         await Benchmark(what, connection, Records()).run()
     return refused.value.confirmation
 
@@ -168,7 +168,7 @@ async def test_a_run_on_what_exists_is_in_the_journal_and_is_not_undone(account:
     assert "up to 35 messages of consumer C" in (entries[3].loses or "")
     client = await connect(connection)
     for wanted in (entries[3].entry, None):
-        with pytest.raises(ActionRefused, match="cannot be undone: published messages stay"):
+        with pytest.raises(ActionRefusal, match="cannot be undone: published messages stay"):
             await undo(Writer(client, Journal()), Undo(0, wanted))
     await client.close()
     await nc.close()
@@ -190,7 +190,7 @@ async def test_of_a_run_that_ends_early_the_journal_has_the_reason(
     benchmark = Benchmark(what, connection, Records(), "C", shown)
     running = asyncio.ensure_future(benchmark.run())
     benchmark.stop()
-    with pytest.raises(ActionRefused, match="stopped before it began"):
+    with pytest.raises(ActionRefusal, match="stopped before it began"):
         await running
     begun, ended = benchmarks()
     assert (begun.outcome, ended.outcome) == ("done", "failed")
@@ -329,9 +329,9 @@ async def test_a_change_of_a_run_that_removes_more_of_others_than_was_said_is_re
     refusals = list[asyncio.Task[tuple[str, str]]]()
 
     async def change() -> tuple[str, str]:
-        with pytest.raises(ActionRefused) as larger:
+        with pytest.raises(ActionRefusal) as larger:
             benchmark.change_payload("8KB")
-        with pytest.raises(ActionRefused) as another:
+        with pytest.raises(ActionRefusal) as another:
             await benchmark.add_worker("pubs")
         benchmark.change_payload("200")
         return str(larger.value), str(another.value)
@@ -409,7 +409,7 @@ async def test_what_is_removed_is_counted_for_all_repetitions_and_added_workers(
     role = Role("pubs", "js-publish-async", subject="own", total_msgs=3, workers_count=1)
     faults = tuple(Fault(number / 10, "add", "pubs") for number in (1, 2))
     what = replace(plan(role, stream=EXISTING), faults=faults)
-    with pytest.raises(NotConfirmed) as asked:
+    with pytest.raises(MissingConfirmation) as asked:
         await Benchmark(what, connection, Records(), runs_count=2).check()
     assert "up to 18 messages of OWN are removed" in asked.value.confirmation.question
     await client.close()
@@ -672,5 +672,5 @@ def test_no_run_sends_to_the_server_or_answers_for_it(pattern: Pattern) -> None:
 async def test_no_run_sends_to_the_api_under_another_prefix(account: Account) -> None:
     connection = Connection(servers=(account.url,), api_prefix="OTHER.API")
     what = plan(Role("pubs", "publish", subject="OTHER.API.STREAM.PURGE.OWN", total_msgs=1))
-    with pytest.raises(ActionRefused, match="for requests to the server"):
+    with pytest.raises(ActionRefusal, match="for requests to the server"):
         await Benchmark(what, connection, Records()).run()

@@ -26,7 +26,7 @@ from natstui.bench.wire.batches import FastPublisher
 from natstui.bench.worker import clean_up
 from natstui.children import module_command
 from natstui.config.connection import Connection
-from natstui.errors import ActionRefused, NotFound, PermissionDenied, RequestFailed, UsageError
+from natstui.errors import ActionRefusal, NotFound, PermissionDenied, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.counts import Counts
@@ -353,7 +353,7 @@ async def test_a_stream_with_messages_of_others_is_not_removed_after_a_kill_or_a
             await own.request_subject("bench", b"of somebody else")
         if stops:
             benchmark.stop()
-            with pytest.raises(ActionRefused, match="stopped before it began"):
+            with pytest.raises(ActionRefusal, match="stopped before it began"):
                 await asyncio.wait_for(running, 60)
         else:
             assert kept in (await asyncio.wait_for(running, 60)).notes

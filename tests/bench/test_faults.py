@@ -9,7 +9,7 @@ import pytest
 from natstui.bench.run.controller import Benchmark
 from natstui.bench.wire.deliveries import choice_ratios
 from natstui.config.connection import Connection
-from natstui.errors import ActionRefused
+from natstui.errors import ActionRefusal
 from natstui.model.bench.plan import (
     BenchmarkPlan,
     Fault,
@@ -88,7 +88,7 @@ async def test_workers_that_are_held_do_nothing_until_they_go_on(account: Accoun
                 loop.call_later(at_s, hold, role)
 
     records.on_add = on_add
-    with pytest.raises(ActionRefused, match="starting"):
+    with pytest.raises(ActionRefusal, match="starting"):
         benchmark.pause_or_resume()
     result = await asyncio.wait_for(benchmark.run(), 60)
     check_sums(result, records)

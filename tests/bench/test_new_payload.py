@@ -14,7 +14,7 @@ from natstui.bench.plan.flags import core_plan, with_changes
 from natstui.bench.run.controller import Benchmark
 from natstui.bench.wire.one_in_flight import FrameBuilder
 from natstui.config.connection import Connection
-from natstui.errors import ActionRefused, NatstuiError, NotFound, UsageError
+from natstui.errors import ActionRefusal, NatstuiError, NotFound, UsageError
 from natstui.model.bench.counts import Counts, total_counts
 from natstui.model.bench.patterns import patterns_with
 from natstui.model.bench.payload_text import format_payload, parse_payload
@@ -102,9 +102,9 @@ async def test_every_pattern_sends_another_size_and_every_byte_is_counted(
 
 
 REFUSED: tuple[tuple[str, type[NatstuiError], str], ...] = (
-    ("16", ActionRefused, "need 24 bytes"),
-    ("16..64", ActionRefused, "need 24 bytes"),
-    ("json 200", ActionRefused, "cannot change between JSON and bytes"),
+    ("16", ActionRefusal, "need 24 bytes"),
+    ("16..64", ActionRefusal, "need 24 bytes"),
+    ("json 200", ActionRefusal, "cannot change between JSON and bytes"),
     ("2MB", UsageError, "larger than max_payload"),
     ("file /nowhere/at/all", UsageError, "does not exist"),
     ("many", UsageError, "is not a size"),

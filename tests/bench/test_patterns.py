@@ -10,7 +10,7 @@ from nats.aio.msg import Msg
 
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
-from natstui.errors import ActionRefused
+from natstui.errors import ActionRefusal
 from natstui.model.bench.plan import (
     Acks,
     Pattern,
@@ -89,7 +89,7 @@ async def test_what_is_published_is_stored(run: Run, patterns: tuple[Pattern, ..
 @pytest.mark.needs_server(before="2.14")
 async def test_a_pattern_that_needs_a_newer_server_is_refused(run: Run) -> None:
     with pytest.raises(
-        ActionRefused, match=r"js-publish-fast: Fast batches needs server 2\.14 or newer"
+        ActionRefusal, match=r"js-publish-fast: Fast batches needs server 2\.14 or newer"
     ):
         await run(Role("pubs", "js-publish-fast", total_msgs=10), stream=STREAM)
 
@@ -173,9 +173,9 @@ async def test_keys_of_a_bucket_that_no_benchmark_made_are_not_overwritten(
     await bucket.put("key.3", b"precious")
     what = plan(role, stream=replace(BUCKET, create=False))
     refusal = r"patterns has keys .* such as key\.3: name another"
-    with pytest.raises(ActionRefused, match=refusal):
+    with pytest.raises(ActionRefusal, match=refusal):
         await Benchmark(what, Connection(servers=(account.url,)), Records()).check()
-    with pytest.raises(ActionRefused, match=refusal):
+    with pytest.raises(ActionRefusal, match=refusal):
         await run(role, stream=what.stream)
     assert (await bucket.get("key.3")).value == b"precious"
     await nc.jetstream().delete_key_value("patterns")

@@ -26,7 +26,7 @@ from natstui.bench.run.controller import Benchmark
 from natstui.cli.bench.options import parse_start_time
 from natstui.cli.root import root
 from natstui.config.connection import Connection
-from natstui.errors import ActionRefused, NatstuiError, UsageError
+from natstui.errors import ActionRefusal, NatstuiError, UsageError
 from natstui.jetstream.connection.client import connect
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.latency import from_latencies, merge
@@ -166,7 +166,7 @@ async def test_a_stream_that_another_run_created_is_neither_used_nor_deleted(
         async with asyncio.timeout(30):
             while b'"OWN"' not in await client.request("STREAM.NAMES"):
                 await asyncio.sleep(0.05)
-        with pytest.raises(ActionRefused, match="--stream OWN without --create"):
+        with pytest.raises(ActionRefusal, match="--stream OWN without --create"):
             await Benchmark(what, connection, Records()).run()
         result = await running
         assert result.verdict == "ok", result.notes

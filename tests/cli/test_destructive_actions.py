@@ -26,7 +26,7 @@ from textual.dom import DOMNode
 import natstui.tui
 from natstui.cli.root import root
 from natstui.errors import NatstuiError
-from natstui.jetstream.connection.writer import NotConfirmed
+from natstui.jetstream.connection.writer import MissingConfirmation
 from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.messages.publish import publish, request_reply
 from natstui.jetstream.testbed.broker import Broker
@@ -243,7 +243,7 @@ def the_change_is_done_only_to_what_was_seen_and_named(
         with pytest.raises(NatstuiError):
             session.do(wrong)
         assert (there(a), there(b)) == before, wrong
-    with pytest.raises(NotConfirmed, match=CASES[action].said) as refused:
+    with pytest.raises(MissingConfirmation, match=CASES[action].said) as refused:
         a.do(replace(change, confirmed=None))
     assert refused.value.confirmation == told
     in_production = production.run(preview(production.writer, asked))
@@ -353,7 +353,7 @@ def test_a_message_that_removes_others_asks_for_its_subject(
             (request_reply(session.writer, RequestReply(1, api)), "remove messages"),
             (publish(session.writer, PublishMessage(1, api)), "remove messages"),
         ):
-            with pytest.raises(NotConfirmed, match=said):
+            with pytest.raises(MissingConfirmation, match=said):
                 session.run(work)
             assert there(session) == before
         session.run(publish(session.writer, PublishMessage(1, "s.a", x, rollup, confirmed="s.a")))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from natstui.defects import report_defects, write_crash_log
-from natstui.errors import ActionRefused
+from natstui.errors import ActionRefusal
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Outcome, PollNow, WriteNote
 from tests.accounts import Account
@@ -68,8 +68,8 @@ def test_the_same_defect_is_reported_once_and_said_again_after_a_while() -> None
 
 
 def test_errors_that_have_their_own_words_pass_through() -> None:
-    with pytest.raises(ActionRefused), report_defects("this", print):
-        raise ActionRefused("no")
+    with pytest.raises(ActionRefusal), report_defects("this", print):
+        raise ActionRefusal("no")
 
 
 def test_the_newest_reports_are_kept(tmp_path: Path) -> None:

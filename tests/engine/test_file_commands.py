@@ -11,7 +11,7 @@ import pytest
 
 from natstui.config.connection import Connection
 from natstui.engine.file_commands import FileCommands
-from natstui.errors import ActionRefused, UsageError
+from natstui.errors import ActionRefusal, UsageError
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
@@ -89,7 +89,7 @@ async def test_a_file_that_is_stopped_on_its_way_is_not_stored(
     putting = asyncio.ensure_future(files.execute(writer, PutFile(7, "FILES", "big", str(file))))
     await viewer.began.wait()
     assert await files.execute(writer, StopMoving(8, 7)) == ("it is stopped", None)
-    with pytest.raises(ActionRefused, match=r"^the transfer was stopped: nothing was kept$"):
+    with pytest.raises(ActionRefusal, match=r"^the transfer was stopped: nothing was kept$"):
         await putting
     info = await writer.client.request("STREAM.INFO.OBJ_FILES")
     assert b'"messages":0' in info

@@ -6,7 +6,7 @@ import pytest
 
 from natstui.config.connection import Connection
 from natstui.engine.server_commands import ListenCommands
-from natstui.errors import ActionRefused
+from natstui.errors import ActionRefusal
 from natstui.jetstream.connection.client import connect
 from natstui.model.records.listening import StartListening, SubjectRowOptions
 from natstui.model.records.record import Record
@@ -35,7 +35,7 @@ async def test_read_only_it_takes_nothing_of_a_push_consumer(account: Account) -
         client = await connect(Connection(servers=(account.url,), read_only=True))
         commands = ListenCommands(Unread())
         refused = "read-only: .*: C of S delivers to push.here, where nobody listens"
-        with pytest.raises(ActionRefused, match=refused):
+        with pytest.raises(ActionRefusal, match=refused):
             await commands.execute(client, StartListening(1, ("push.here",), LOOK), print)
         sentence, _ = await commands.execute(client, StartListening(2, ("push.*",), LOOK), print)
         assert "push" in sentence

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from natstui.errors import (
-    ActionRefused,
+    ActionRefusal,
     Conflict,
     PermissionDenied,
     RequestFailed,
@@ -182,14 +182,14 @@ def test_a_mistake_is_said_in_the_words_of_the_form_and_nothing_is_sent(
 
 def test_read_only_refuses_every_write_and_sends_nothing(account: Account, tmp_path: Path) -> None:
     with admin_session(account.url, tmp_path, read_only=True) as session:
-        with pytest.raises(ActionRefused, match="read-only"):
+        with pytest.raises(ActionRefusal, match="read-only"):
             session.apply("create_stream", "S", {"name": "S"})
         assert session.request("STREAM.NAMES")["total"] == 0
 
 
 def test_production_asks_for_the_name_of_what_is_changed(account: Account, tmp_path: Path) -> None:
     with admin_session(account.url, tmp_path, production=True) as session:
-        with pytest.raises(ActionRefused, match="this is production, type 'S'"):
+        with pytest.raises(ActionRefusal, match="this is production, type 'S'"):
             session.apply("create_stream", "S", {"name": "S"})
         session.apply("create_stream", "S", {"name": "S"}, confirmed="S")
         assert session.config("S")["name"] == "S"
@@ -199,10 +199,10 @@ def test_what_cannot_be_undone_asks_for_the_name(account: Account, tmp_path: Pat
     with admin_session(account.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S"})
         for action in ("delete_stream", "purge_stream"):
-            with pytest.raises(ActionRefused, match=r"this cannot be undone.*type 'S'"):
+            with pytest.raises(ActionRefusal, match=r"this cannot be undone.*type 'S'"):
                 session.apply(action, "S")  # type: ignore[arg-type]
         sealed = {**session.config("S"), "sealed": True}
-        with pytest.raises(ActionRefused, match="type 'S'"):
+        with pytest.raises(ActionRefusal, match="type 'S'"):
             session.apply("edit_stream", "S", sealed)
         session.apply("edit_stream", "S", sealed, confirmed="S")
         assert session.config("S")["sealed"] is True

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import nats
 import pytest
 
-from natstui.errors import EmbeddedServerFailed, MissingExtra
+from natstui.errors import EmbeddedServerError, MissingExtra
 from natstui.jetstream.testbed.broker import Broker, ReservedPorts
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.cli.processes import is_running, wait_until_ended
@@ -74,7 +74,7 @@ def test_a_server_that_does_not_stop_in_time_is_killed(nats_server: Broker) -> N
 def test_a_wrong_configuration_is_told_in_the_words_of_the_server(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
-    with pytest.raises(EmbeddedServerFailed, match="Parse error"):
+    with pytest.raises(EmbeddedServerError, match="Parse error"):
         nats_server_factory("port: {")
 
 
@@ -102,7 +102,7 @@ def test_a_port_that_somebody_took_meanwhile_is_chosen_again() -> None:
 
 def test_a_given_port_that_is_taken_is_told_at_once(nats_server: Broker) -> None:
     with (
-        pytest.raises(EmbeddedServerFailed, match="address already in use"),
+        pytest.raises(EmbeddedServerError, match="address already in use"),
         Broker(port=urlsplit(nats_server.url).port),
     ):
         pass
@@ -132,7 +132,7 @@ def test_a_cluster_that_cannot_start_leaves_no_node() -> None:
     blocked = int(cluster.routes[-1].rpartition(":")[2])
     with (
         taken(blocked),
-        pytest.raises(EmbeddedServerFailed, match="address already in use"),
+        pytest.raises(EmbeddedServerError, match="address already in use"),
         cluster,
     ):
         pass
@@ -151,7 +151,7 @@ async def test_a_cluster_is_ready_when_it_places_streams_on_every_node() -> None
         for node in cluster.nodes[1:]:
             node.stop()
         with pytest.raises(
-            EmbeddedServerFailed, match=r"the cluster places no stream after 0\.1 s: "
+            EmbeddedServerError, match=r"the cluster places no stream after 0\.1 s: "
         ):
             await cluster.wait_until_placing(within_s=0.1)
 

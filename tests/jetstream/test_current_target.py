@@ -9,8 +9,8 @@ from typing import get_args
 
 import pytest
 
-from natstui.errors import ActionRefused, Conflict
-from natstui.jetstream.connection.writer import NotConfirmed, Writer
+from natstui.errors import ActionRefusal, Conflict
+from natstui.jetstream.connection.writer import MissingConfirmation, Writer
 from natstui.jetstream.managing.keys import KeyChange, change_key
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
 from natstui.jetstream.messages.objects import find_names_with_chunks
@@ -65,7 +65,7 @@ def test_without_the_one_it_was_decided_on_nothing_is_done_for_good(
     consumer = "C" if action.endswith("consumer") else None
     with admin_session(account.url, tmp_path) as session:
         fill(session)
-        with pytest.raises(ActionRefused, match=r"the creation time of .* is missing"):
+        with pytest.raises(ActionRefusal, match=r"the creation time of .* is missing"):
             session.apply(
                 action, "S", _ASKED.get(action), consumer=consumer,
                 confirmed=consumer or "S", created_at_us=None,
@@ -122,7 +122,7 @@ def test_what_was_stored_after_the_question_is_not_removed_by_the_answer(
 ) -> None:
     with admin_session(account.url, tmp_path) as session:
         store(session, b"old")
-        with pytest.raises(NotConfirmed) as asked:
+        with pytest.raises(MissingConfirmation) as asked:
             session.run(remove(session.writer, action, None))
         if made_again:
             session.request("STREAM.DELETE.KV_B")

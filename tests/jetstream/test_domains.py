@@ -18,7 +18,7 @@ from natstui.bench.run.controller import Benchmark
 from natstui.cli.core.printer import Printer
 from natstui.cli.core.sub import StreamPrinter
 from natstui.config.connection import Connection
-from natstui.errors import ActionRefused, OutcomeUnknown, RequestFailed
+from natstui.errors import ActionRefusal, OutcomeUnknown, RequestFailed
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.storing import check_domain, store
@@ -111,34 +111,34 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
     writer = Writer(client, Journal())
     asked = ObjectChange("F", "f", confirmed="f")
     with pytest.raises(
-        ActionRefused, match="stream OBJ_F of domain leaf would store this as well"
+        ActionRefusal, match="stream OBJ_F of domain leaf would store this as well"
     ):
         await put_object(writer, asked, io.BytesIO(b"new"), lambda _: None, find_names_with_chunks)
-    with pytest.raises(ActionRefused, match="connect to a server of domain hub"):
+    with pytest.raises(ActionRefusal, match="connect to a server of domain hub"):
         await delete_object(writer, asked, find_names_with_chunks)
     what = plan(
         Role("pubs", "js-publish-async", subject="t", total_msgs=3),
         stream=StreamPlan("T", create=False),
     )
-    with pytest.raises(ActionRefused, match="stream T of domain leaf"):
+    with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
         await Benchmark(what, connection, Records()).run()
     await clients[1].jetstream().add_stream(name="FROM", subjects=["from"])
     await clients[1].publish("from", b"x")
     source = await connect(Connection(servers=(leaf.url,)))
     selection = await select(source, SelectionRequest("FROM"))
-    with pytest.raises(ActionRefused, match="stream T of domain leaf"):
+    with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
         await describe_copy_loss(source, client, Copy(Target(maps=(("from", "t"),)), selection))
-    with pytest.raises(ActionRefused, match="stream FROM of domain leaf"):
+    with pytest.raises(ActionRefusal, match="stream FROM of domain leaf"):
         await describe_copy_loss(source, client, Copy(Target(), selection))
     batch = Batch("t", [b"x"], 1, 1, stored=True)
-    with pytest.raises(ActionRefused, match="stream T of domain leaf"):
+    with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
         await publish_batch(writer, batch)
-    with pytest.raises(ActionRefused, match="stream T of domain leaf"):
+    with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
         await publish(writer, PublishMessage(0, "t"))
     created_at_us = time_us(json.loads(await client.request("STREAM.INFO.T"))["created"])
-    with pytest.raises(ActionRefused, match="stream T of domain leaf"):
+    with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
         await count_again(client, CountAgain(0, "T", (1,), created_at_us, (0, 0)))
-    with pytest.raises(ActionRefused, match="stream T of domain leaf"):
+    with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
         await send_again(writer, SendAgain(0, "T", (1,), created_at_us, (0, 0)))
     for nc in clients:
         store = await nc.jetstream().object_store("F")
@@ -230,11 +230,11 @@ async def test_what_the_own_account_would_store_of_another_accounts_jetstream_is
     writer = Writer(client, Journal())
     asked = ObjectChange("F", "f", confirmed="f")
     refusal = r'would store this as well as that of "fromA.JS": connect as a user of its account'
-    with pytest.raises(ActionRefused, match=refusal):
+    with pytest.raises(ActionRefusal, match=refusal):
         await put_object(writer, asked, io.BytesIO(b""), lambda _: None, find_names_with_chunks)
-    with pytest.raises(ActionRefused, match=refusal):
+    with pytest.raises(ActionRefusal, match=refusal):
         await delete_object(writer, asked, find_names_with_chunks)
-    with pytest.raises(ActionRefused, match=refusal):
+    with pytest.raises(ActionRefusal, match=refusal):
         await publish_batch(writer, Batch("w", [b"x"], 1, 1, stored=True))
     await client.close()
     nc = await nats.connect(accounts[1])
@@ -298,14 +298,14 @@ async def test_an_ack_that_the_local_domain_would_take_as_well_is_refused(
     what = plan(
         Role("subs", "js-fetch", consumer="C", total_msgs=1), stream=StreamPlan("W", create=False)
     )
-    with pytest.raises(ActionRefused, match="to C on W of domain leaf would also be one to that"):
+    with pytest.raises(ActionRefusal, match="to C on W of domain leaf would also be one to that"):
         await Benchmark(what, connection, Records()).run()
     taken = await asyncio.to_thread(shell.run, "consumer", "next", "W", "C", "--no-ack", *flags)
     assert taken.returncode == 0, taken
     reply = (await client.request_timed("CONSUMER.INFO.W.C")).data
     assert json.loads(reply)["num_ack_pending"] == 1
     with pytest.raises(
-        ActionRefused, match="connect to a server of domain leaf to acknowledge there"
+        ActionRefusal, match="connect to a server of domain leaf to acknowledge there"
     ):
         await send_ack(
             Writer(client, Journal()),

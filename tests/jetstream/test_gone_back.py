@@ -21,7 +21,7 @@ from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.storing import has_lost_newest, newest_message
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.connection.writer import NotConfirmed, Writer
+from natstui.jetstream.connection.writer import MissingConfirmation, Writer
 from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.keys import KeyChange, change_key
 from natstui.jetstream.managing.undo import undo
@@ -171,7 +171,7 @@ async def test_a_deletion_for_which_a_name_was_typed_is_of_the_key_that_was_show
     await rolling.keep()
     await rolling.client.request_subject("$KV.K.k", b"shown")
     purge = KeyChange("purge_key", "K", "k")
-    with pytest.raises(NotConfirmed) as told:
+    with pytest.raises(MissingConfirmation) as told:
         await change_key(Writer(rolling.client, Journal()), purge)
     await rolling.undo_key_change()
     await rolling.client.request_subject("$KV.K.k", b"theirs")

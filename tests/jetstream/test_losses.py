@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from natstui.errors import ActionRefused, Conflict
+from natstui.errors import ActionRefusal, Conflict
 from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.managing.configure import read_asset
 from natstui.jetstream.managing.losses import count_loss
@@ -83,7 +83,7 @@ def test_what_an_edit_removes_is_said_before_and_asked_for(
                 session.apply("edit_stream", name, wanted)
                 assert held(session, name) == 10, edit
                 continue
-            with pytest.raises(ActionRefused) as refused:
+            with pytest.raises(ActionRefusal) as refused:
                 session.apply("edit_stream", name, wanted)
             assert f"({said}" in str(refused.value), edit
             assert "removed for good" in str(refused.value)
@@ -119,7 +119,7 @@ def test_a_first_limit_per_subject_removes_what_was_said_and_when(
     with admin_session(account.url, tmp_path) as session:
         seen = make(session, "S", **base)
         fill(session, "S", 10)
-        with pytest.raises(ActionRefused) as refused:
+        with pytest.raises(ActionRefusal) as refused:
             session.apply("edit_stream", "S", seen | edit)
         assert f"({said}" in str(refused.value)
         later = "removed later: with the next message of the subject" in str(refused.value)
@@ -139,7 +139,7 @@ def test_a_first_limit_that_refuses_new_messages_removes_at_a_restart_at_the_lat
         seen = make(session, "S", **_NEW, max_msgs=20)
         fill(session, "S", 10)
         edit = {"max_msgs_per_subject": 2, "discard_new_per_subject": True}
-        with pytest.raises(ActionRefused) as refused:
+        with pytest.raises(ActionRefusal) as refused:
             session.apply("edit_stream", "S", seen | edit)
         later = "removed later: when the server restarts" in str(refused.value)
         session.apply("edit_stream", "S", seen | edit, confirmed="S")
@@ -156,7 +156,7 @@ def test_without_consumers_a_stream_that_keeps_by_interest_loses_everything(
     with admin_session(account.url, tmp_path) as session:
         seen = make(session, "S")
         fill(session, "S", 10)
-        with pytest.raises(ActionRefused, match=re.escape("(at most all 10 messages (about")):
+        with pytest.raises(ActionRefusal, match=re.escape("(at most all 10 messages (about")):
             session.apply("edit_stream", "S", seen | {"retention": "interest"})
         session.apply("edit_stream", "S", seen | {"retention": "interest"}, confirmed="S")
         assert held(session, "S") == 0
@@ -186,7 +186,7 @@ def test_a_consumer_keeps_what_it_wants_of_a_stream_that_now_keeps_by_interest(
         pulled = session.run(pull_next(session.writer, PullNext(1, "S", "C")))
         session.run(session.writer.client.request_subject(pulled.reply, b"+ACK"))
         wanted = seen | {"retention": "interest"}
-        with pytest.raises(ActionRefused, match=re.escape("(at most 6 of 10 messages (about")):
+        with pytest.raises(ActionRefusal, match=re.escape("(at most 6 of 10 messages (about")):
             session.apply("edit_stream", "S", wanted)
         session.apply("edit_stream", "S", wanted, confirmed="S")
         assert 4 <= held(session, "S") < 10
@@ -213,7 +213,7 @@ def test_sealing_and_denying_are_said_to_stay(account: Account, tmp_path: Path) 
             ({"deny_purge": True}, "can never be purged"),
             ({"sealed": True}, "stays sealed for ever"),
         ):
-            with pytest.raises(ActionRefused, match=said):
+            with pytest.raises(ActionRefusal, match=said):
                 session.apply("edit_stream", "S", seen | edit)
         assert session.config("S") == seen
 
@@ -231,9 +231,9 @@ def test_a_consumer_that_would_go_by_itself_and_what_only_it_wants_are_said(
             ({"filter_subject": "s.1"}, "at most 10 messages that no other consumer needs"),
             ({"inactive_threshold": 300_000_000_000}, "unused for 5m.*at most 10 messages"),
         ):
-            with pytest.raises(ActionRefused, match=said):
+            with pytest.raises(ActionRefusal, match=said):
                 session.apply("edit_consumer", "S", seen | edit, consumer="C")
-        with pytest.raises(ActionRefused, match=r"10 unprocessed.*at most 10 messages"):
+        with pytest.raises(ActionRefusal, match=r"10 unprocessed.*at most 10 messages"):
             session.apply("delete_consumer", "S", consumer="C")
         assert held(session, "S") == 10
         session.apply(
@@ -249,7 +249,7 @@ def test_an_undo_that_tightens_again_is_an_edit_that_removes(
         seen = make(session, "S", max_msgs=5)
         session.apply("edit_stream", "S", seen | {"max_msgs": 100})
         fill(session, "S", 20)
-        with pytest.raises(ActionRefused, match="15 of 20 messages"):
+        with pytest.raises(ActionRefusal, match="15 of 20 messages"):
             session.undo()
         assert held(session, "S") == 20
         session.undo(confirmed="S")
@@ -273,7 +273,7 @@ def test_a_user_who_may_not_look_is_told_an_unknown_part(
         seen = make(session, "S")
         fill(session, "S", 3)
     with admin_session(few, tmp_path) as session:
-        with pytest.raises(ActionRefused, match="an unknown number of 3 messages"):
+        with pytest.raises(ActionRefusal, match="an unknown number of 3 messages"):
             session.apply("edit_stream", "S", seen | {"max_age": 3600 * 10**9})
         assert held(session, "S") == 3
 
@@ -299,7 +299,7 @@ def test_what_is_done_to_a_consumer_is_refused_where_none_is_named(
         for action in OF_CONSUMER:
             change = Change(1, action, "S", created_at_us=created_at_us)
             with pytest.raises(
-                ActionRefused, match="no consumer of S was named: nothing was changed"
+                ActionRefusal, match="no consumer of S was named: nothing was changed"
             ):
                 session.run(preview(session.writer, change))
 
@@ -408,7 +408,7 @@ def test_a_limit_of_bytes_may_remove_more_than_the_mean_size_says(
         config = make(session, "S")
         fill(session, "S", 20)
         session.run(session.writer.client.request_subject("s.0", b"x" * 20_000))
-        with pytest.raises(ActionRefused, match="up to all of them where the oldest are smaller"):
+        with pytest.raises(ActionRefusal, match="up to all of them where the oldest are smaller"):
             session.apply("edit_stream", "S", config | {"max_bytes": 15_000})
 
 
@@ -439,7 +439,7 @@ def test_a_threshold_for_consumers_names_the_messages_that_go_with_them(
         session.apply("create_consumer", "S", _C, consumer="C")
         fill(session, "S", 3)
         limits = {"consumer_limits": {"inactive_threshold": 2 * 10**9}}
-        with pytest.raises(ActionRefused, match="with up to 3 messages that only they need"):
+        with pytest.raises(ActionRefusal, match="with up to 3 messages that only they need"):
             session.apply("edit_stream", "S", config | limits)
 
 
@@ -452,5 +452,5 @@ def test_what_a_stream_kept_before_it_had_interest_retention_goes_with_its_last_
         fill(session, "S", 3)
         session.request("STREAM.UPDATE.S", config | {"retention": "interest"})
         session.apply("create_consumer", "S", _C | {"deliver_policy": "new"}, consumer="C")
-        with pytest.raises(ActionRefused, match="at most 3 messages that only it needs"):
+        with pytest.raises(ActionRefusal, match="at most 3 messages that only it needs"):
             session.apply("delete_consumer", "S", consumer="C")

@@ -18,7 +18,7 @@ from natstui.config import Connection
 from natstui.config.connection import Secret
 from natstui.config.target import watch_account
 from natstui.engine.live import refuse_for_other_account
-from natstui.errors import ActionRefused
+from natstui.errors import ActionRefusal
 from natstui.jetstream.polling.bulk import account
 from natstui.jetstream.polling.bulk.account import poll_account
 from natstui.jetstream.system.bulk import JszSource
@@ -314,7 +314,7 @@ def test_nothing_is_read_of_it_or_done_to_it_by_the_api_of_our_own() -> None:
         Change(3, "delete_stream", "S"),
         ReadConnections(4, closed=False, rows_count=10),
     ):
-        with pytest.raises(ActionRefused, match="the account OTHER is watched through"):
+        with pytest.raises(ActionRefusal, match="the account OTHER is watched through"):
             refuse_for_other_account(connection, command)
     refuse_for_other_account(connection, ReadServers(5))
     refuse_for_other_account(user("nats://127.0.0.1:1", "sys"), Describe(6, "S", None))

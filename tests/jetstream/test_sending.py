@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
-from natstui.errors import ActionRefused, Conflict, NotFound, OutcomeUnknown, RequestFailed
+from natstui.errors import ActionRefusal, Conflict, NotFound, OutcomeUnknown, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.messages.publish import publish, request_reply
 from natstui.jetstream.messages.pull import pull_identified, pull_next, send_ack
@@ -172,7 +172,7 @@ def test_read_only_neither_publishes_nor_pulls_nor_answers(
             pull_next(session.writer, PullNext(1, "W", "C")),
             send_ack(session.writer, AnswerMessage(1, "C", "$JS.ACK.W.C.1.1.1.1.0", "ack")),
         ):
-            with pytest.raises(ActionRefused, match="read-only"):
+            with pytest.raises(ActionRefusal, match="read-only"):
                 session.run(work)  # type: ignore[arg-type]
         assert messages(session) == 0
 

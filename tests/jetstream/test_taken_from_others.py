@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from natstui.errors import ActionRefused, NotFound
+from natstui.errors import ActionRefusal, NotFound
 from natstui.jetstream.connection.storing import count_not_kept
 from natstui.jetstream.messages.publish import publish
 from natstui.jetstream.messages.pull import pull_identified, pull_next, receiving_loss
@@ -106,7 +106,7 @@ async def until_bound(session: AdminSession, stream: str, consumer: str) -> None
 
 def refused_text(session: AdminSession, headers: Sequence[tuple[str, str]], subject: str) -> str:
     command = PublishMessage(1, subject, X, tuple(headers))
-    with pytest.raises(ActionRefused) as refused:
+    with pytest.raises(ActionRefusal) as refused:
         session.run(publish(session.writer, command))
     return str(refused.value)
 
@@ -219,7 +219,7 @@ def test_an_edit_says_which_messages_have_a_ttl_that_begins_to_count(
         create(session, "B", sources=[{"name": "A"}])
         settled(session, "B", 4)
         config = session.config("B")
-        with pytest.raises(ActionRefused) as refused:
+        with pytest.raises(ActionRefusal) as refused:
             session.apply("edit_stream", "B", config | {"allow_msg_ttl": True})
         assert "2 messages with a TTL are removed for good once it is over" in str(refused.value)
         create(session, "C")
@@ -248,18 +248,18 @@ def test_a_new_source_says_what_its_roll_ups_or_the_limits_remove(
         store(session, "a.x", "a.x", "a.y")
         config = create(session, "B", allow_rollup_hdrs=True)
         store(session, "b.x", "b.y")
-        with pytest.raises(ActionRefused, match="roll-ups of A remove up to 2 messages of it"):
+        with pytest.raises(ActionRefusal, match="roll-ups of A remove up to 2 messages of it"):
             session.apply("edit_stream", "B", config | {"sources": [{"name": "A"}]})
         config = create(session, "C", max_msgs=4)
         store(session, "c.x", "c.x")
-        with pytest.raises(ActionRefused, match="its limits remove up to 1 message of it"):
+        with pytest.raises(ActionRefusal, match="its limits remove up to 1 message of it"):
             session.apply("edit_stream", "C", config | {"sources": [{"name": "A"}]})
         narrow = {"name": "A", "filter_subject": "a.y"}
         session.apply("edit_stream", "C", config | {"sources": [narrow]})
         config = create(session, "D", max_msgs=4, sources=[{"name": "A"}])
         session.run(until_held(session, "D", 3))
         mapped = {"name": "A", "subject_transforms": [{"src": "a.*", "dest": "m.$1"}]}
-        with pytest.raises(ActionRefused, match="its limits remove up to 2 messages of it"):
+        with pytest.raises(ActionRefusal, match="its limits remove up to 2 messages of it"):
             session.apply("edit_stream", "D", config | {"sources": [mapped]})
         assert held_msgs(session, "B") == 2
 
@@ -277,9 +277,9 @@ def test_a_source_taken_away_says_what_waits_for_it_in_an_interest_stream(
             store(session, "a.x")
         text = "of A that only this stream still copies"
         for sources in ([], [{"name": "A", "filter_subject": "a.y"}]):
-            with pytest.raises(ActionRefused, match=text):
+            with pytest.raises(ActionRefusal, match=text):
                 session.apply("edit_stream", "B", config | {"sources": sources})
-        with pytest.raises(ActionRefused, match=text):
+        with pytest.raises(ActionRefusal, match=text):
             session.apply("delete_stream", "B")
         assert held_msgs(session, "A") > 0
 
@@ -303,7 +303,7 @@ def test_what_nobody_waits_for_goes_with_a_consumer_of_a_stream_that_became_inte
         session.request("STREAM.UPDATE.S", stream | {"retention": "interest"})
         assert held_msgs(session, "S") == 2
         wanted = consumer | config if action == "edit_consumer" else config
-        with pytest.raises(ActionRefused, match="at most 2 messages"):
+        with pytest.raises(ActionRefusal, match="at most 2 messages"):
             session.apply(action, "S", wanted, consumer="C")
 
 
@@ -336,7 +336,7 @@ def test_what_a_consumer_gave_up_is_counted_where_it_is_removed(
         assert held_msgs(session, "S") == 3
         wanted = (info["config"] | config) if action == "edit_consumer" else config
         for _ in range(2):
-            with pytest.raises(ActionRefused, match="at most 3 messages"):
+            with pytest.raises(ActionRefusal, match="at most 3 messages"):
                 session.apply(action, "S", wanted or {}, consumer="C")
             # They stay also when the limit is lifted.
             session.apply("edit_consumer", "S", info["config"] | {"max_deliver": -1}, consumer="C")
@@ -360,10 +360,10 @@ def test_a_source_by_a_consumer_takes_what_waits_for_it_and_asks(
         session.run(until_pending(session.writer.client.nc.jetstream(), "S", 3, "C"))
         text = "up to 3 messages waiting for C are moved out of S for good"
         for config in ({"sources": [by_consumer]}, {"mirror": by_consumer}):
-            with pytest.raises(ActionRefused, match=text):
+            with pytest.raises(ActionRefusal, match=text):
                 session.apply("create_stream", "B", {"name": "B"} | config)
         config = create(session, "B")
-        with pytest.raises(ActionRefused, match=text):
+        with pytest.raises(ActionRefusal, match=text):
             session.apply("edit_stream", "B", config | {"sources": [by_consumer]})
         assert held_msgs(session, "S") == 3
 
@@ -416,7 +416,7 @@ def test_an_edit_that_lets_a_source_go_on_says_what_its_messages_remove(
         while held_msgs(session, "A") < 4 and time.monotonic() < deadline_s:
             session.run(session.writer.client.request_subject("a.x", b"too big for it"))
         text = r"limits remove up to 2 messages; up to \d messages of A may move to it"
-        with pytest.raises(ActionRefused, match=text):
+        with pytest.raises(ActionRefusal, match=text):
             session.apply("edit_stream", "B", config | edit)
         assert held_msgs(session, "B") == 2
 
@@ -479,7 +479,7 @@ def test_a_wider_filter_on_a_work_queue_says_what_is_not_delivered(
         store(session, "s.a", "s.b")
         session.run(pull_next(session.writer, PullNext(1, "S", "C")))
         with pytest.raises(
-            ActionRefused, match=r"messages of s\.> up to sequence 2 are not delivered"
+            ActionRefusal, match=r"messages of s\.> up to sequence 2 are not delivered"
         ):
             session.apply("edit_consumer", "S", config | {"filter_subject": "s.>"}, consumer="C")
         session.apply("edit_consumer", "S", config | {"filter_subject": "s.b"}, consumer="C")
@@ -498,13 +498,13 @@ def test_what_goes_on_into_a_bucket_or_to_the_api_is_said_before(
         ):
             source = ">" if destination.endswith(">") else "s.x"
             republish = {"republish": {"src": source, "dest": destination}}
-            with pytest.raises(ActionRefused, match=f"each message that it republishes: {text}"):
+            with pytest.raises(ActionRefusal, match=f"each message that it republishes: {text}"):
                 session.apply("edit_stream", "S", config | republish)
-            with pytest.raises(ActionRefused, match=text):
+            with pytest.raises(ActionRefusal, match=text):
                 session.apply("create_stream", "T", {"name": "T", "subjects": ["t"]} | republish)
         push = {"durable_name": "P", "deliver_subject": "$KV.B.k", "ack_policy": "none"}
         with pytest.raises(
-            ActionRefused, match="each message that it delivers: it changes or deletes key k"
+            ActionRefusal, match="each message that it delivers: it changes or deletes key k"
         ):
             session.apply("create_consumer", "S", push, consumer="P")
         session.apply("create_consumer", "S", push | {"deliver_subject": "d"}, consumer="P")
@@ -560,7 +560,7 @@ def test_next_asks_before_it_acknowledges_what_others_hold(
         consumer_info(session, ack_policy="all")
         store(session, "s.a", "s.a", "s.a")
         session.run(pull_next(session.writer, PullNext(1, "S", "C")))
-        with pytest.raises(ActionRefused, match="an ack acknowledges all earlier ones"):
+        with pytest.raises(ActionRefusal, match="an ack acknowledges all earlier ones"):
             session.run(pull_identified(session.writer, PullNext(1, "S", "C", wait_s=1)))
     asked = shell.run("consumer", "next", "S", "C", "--ack")
     assert (asked.returncode, asked.stdout) == (5, "")
@@ -656,7 +656,7 @@ def test_a_lower_limit_of_deliveries_gives_up_what_clients_hold(
         store(session, "s.a")
         session.run(pull_next(session.writer, PullNext(1, "S", "C")))
         with pytest.raises(
-            ActionRefused, match=r"1 message waiting for an ack, .* delivered 2 times"
+            ActionRefusal, match=r"1 message waiting for an ack, .* delivered 2 times"
         ):
             session.apply("edit_consumer", "S", config | {"max_deliver": 2}, consumer="C")
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from natstui.bench.result.library import SavedRun
 from natstui.bench.result.metrics import COUNTS, Metrics, latency_metrics
 from natstui.clean import clean_line
-from natstui.errors import ActionRefused, UsageError
+from natstui.errors import ActionRefusal, UsageError
 from natstui.model.bench.counts import Latencies, merge_latencies
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import Accounting, Verdict
@@ -59,27 +59,27 @@ class MergedRuns:
 def merge_runs(named_runs: Sequence[tuple[str, SavedRun]]) -> MergedRuns:
     """Return runs of several hosts as one; `named_runs` are pairs of display name and run.
 
-    Raises UsageError for fewer than two, and ActionRefused for runs that cannot be merged.
+    Raises UsageError for fewer than two, and ActionRefusal for runs that cannot be merged.
     """
     if len(named_runs) < 2:
         raise UsageError("merge needs two runs or more: see natstui bench runs")
     first_name, first = named_runs[0]
     for number, (name, run) in enumerate(named_runs):
         if any(run.results == other_run.results for _, other_run in named_runs[:number]):
-            raise ActionRefused(f"{name} is given twice: merge needs each run once")
+            raise ActionRefusal(f"{name} is given twice: merge needs each run once")
         if len(run.results) != 1 or len(run.timelines) != 1:
-            raise ActionRefused(_merge_obstacle(name, run))
+            raise ActionRefusal(_merge_obstacle(name, run))
         version, first_version = (
             run_compared.environment.natstui_version for run_compared in (run, first)
         )
         if version != first_version:
-            raise ActionRefused(
+            raise ActionRefusal(
                 f"{name} was measured by natstui {version}, and {first_name} by {first_version}:"
                 " use one version on all hosts"
             )
         if run.plan != first.plan:
             difference = _describe_difference(first.plan, run.plan)
-            raise ActionRefused(f"{name} ran another plan than {first_name}: {difference}")
+            raise ActionRefusal(f"{name} ran another plan than {first_name}: {difference}")
     timelines = [run.timelines[0] for _, run in named_runs]
     begin_at_us, end_at_us = _common_interval(named_runs, timelines)
     parts = tuple(
@@ -119,7 +119,7 @@ def _common_interval(
 ) -> tuple[int, int]:
     """Return the start and end (UTC µs) of the complete slices that every run measured.
 
-    Raises ActionRefused without a common slice.
+    Raises ActionRefusal without a common slice.
     """
     slice_us = max(timeline.slice_us for timeline in timelines)
     latest_index = max(range(len(named_runs)), key=lambda number: timelines[number].began_at_us)
@@ -127,7 +127,7 @@ def _common_interval(
     start_slice = -(-timelines[latest_index].began_at_us // slice_us)
     end = timelines[earliest_index].ended_at_us // slice_us
     if end <= start_slice:
-        raise ActionRefused(
+        raise ActionRefusal(
             f"{named_runs[latest_index][0]} began to measure at "
             f"{moment_text(timelines[latest_index].began_at_us)},"
             f" and {named_runs[earliest_index][0]} ended at "

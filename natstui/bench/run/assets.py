@@ -14,7 +14,7 @@ from natstui.bench.job.job import consumer_description, delete_asset, sent_subje
 from natstui.bench.job.protocol import CreatedStream
 from natstui.bench.result.accounting import ConsumerFigures, decode_figures, deliverable_msgs
 from natstui.errors import (
-    ActionRefused,
+    ActionRefusal,
     Conflict,
     JetStreamUnavailable,
     NotFound,
@@ -178,7 +178,7 @@ class RunAssets:
     async def create(self) -> None:
         """Create the streams and consumers, and read their state before the run.
 
-        Raises ActionRefused if a stream exists or the server is too old, and RequestFailed if the
+        Raises ActionRefusal if a stream exists or the server is too old, and RequestFailed if the
         server refuses.
         """
         stream = self.plan.stream
@@ -209,7 +209,7 @@ class RunAssets:
     async def find_target(self) -> RunTarget:
         """Return the existing assets that the run publishes to or consumes from.
 
-        Raises ActionRefused if its messages would be requests to the server, or if its messages or
+        Raises ActionRefusal if its messages would be requests to the server, or if its messages or
         acks would also reach another domain.
         """
         self._check_subjects()
@@ -269,7 +269,7 @@ class RunAssets:
         )
 
     def check_change(self, senders: Iterable[Role], added_counts: Mapping[str, int]) -> None:
-        """Raise ActionRefused if a change would remove more messages of others than was confirmed.
+        """Raise ActionRefusal if a change would remove more messages of others than was confirmed.
 
         `senders` are the sending roles with their payloads; `added_counts` are the workers that
         were added by hand, by role.
@@ -293,7 +293,7 @@ class RunAssets:
                 after.present_msgs > before.present_msgs
                 or after.includes_later_msgs > before.includes_later_msgs
             ):
-                raise ActionRefused(
+                raise ActionRefusal(
                     f"with this change {after.text(stream.info['config']['name'])}: start a new "
                     "run, which must be confirmed before"
                 )
@@ -322,7 +322,7 @@ class RunAssets:
                 continue
             server_subjects = (f"{self.client.prefix}.>", "$JS.>", "$SYS.>")
             if any(overlap(sent_subject(role), subject) for subject in server_subjects):
-                raise ActionRefused(
+                raise ActionRefusal(
                     f"{role.subject} is for requests to the server: a benchmark cannot use it"
                 )
 
@@ -544,14 +544,14 @@ class RunAssets:
         return None if stored_msgs is None else stored_msgs + self.waiting_msgs
 
     def _refuse_newer_patterns(self) -> None:
-        """Raise ActionRefused for a pattern that needs a newer server."""
+        """Raise ActionRefusal for a pattern that needs a newer server."""
         for role in self.plan.roles:
             switch = role.traits.stream_switch
             if switch is not None and not _supports(self.client.api_level, switch):
-                raise ActionRefused(f"{role.pattern}: {newer_server_text(STREAM_FIELD[switch])}")
+                raise ActionRefusal(f"{role.pattern}: {newer_server_text(STREAM_FIELD[switch])}")
 
     async def _create_stream(self, stream: StreamPlan) -> None:
-        """Create a stream of the run; raises ActionRefused if one of this name exists."""
+        """Create a stream of the run; raises ActionRefusal if one of this name exists."""
         name = stream_name(stream)
         # Without the run in it, the server would accept an equal stream that exists already.
         config = stream_config(stream, self.client.api_level)
@@ -561,7 +561,7 @@ class RunAssets:
         except RequestFailed as error:
             if error.err_code != _NAME_IN_USE:
                 raise
-            raise ActionRefused(
+            raise ActionRefusal(
                 f"stream {name} exists, and a benchmark removes what it creates: name another with"
                 f" --stream, or work on {name} (--stream {name} without --create, or create ="
                 " false in a scenario)"
@@ -571,7 +571,7 @@ class RunAssets:
         )
 
     async def _check_keys(self, bucket: StreamPlan, info: dict[str, Any]) -> None:
-        """Raise ActionRefused if the run would overwrite keys of a bucket that no benchmark
+        """Raise ActionRefusal if the run would overwrite keys of a bucket that no benchmark
         created.
         """
         if bucket.history_count is None or info["config"].get("description") == BENCHMARK_STREAM:
@@ -584,7 +584,7 @@ class RunAssets:
             keys = json.loads(reply)["state"].get("subjects")
             if keys:
                 key = min(keys).removeprefix(f"$KV.{bucket.name}.")
-                raise ActionRefused(
+                raise ActionRefusal(
                     f"bucket {bucket.name} has keys that this benchmark would overwrite, such as"
                     f" {key}: name another with --bucket, or none"
                 )

@@ -33,7 +33,7 @@ from natstui.bench.run.state import RunState, now_us
 from natstui.bench.run.worker_processes import WorkerProcess
 from natstui.config.connection import Connection
 from natstui.errors import (
-    ActionRefused,
+    ActionRefusal,
     Conflict,
     JetStreamUnavailable,
     NatstuiError,
@@ -49,7 +49,7 @@ from natstui.jetstream.connection.writer import (
     READ_ONLY,
     Asset,
     JournalDraft,
-    NotConfirmed,
+    MissingConfirmation,
     Writer,
 )
 from natstui.model.assets.loss import Loss
@@ -149,7 +149,7 @@ def _message_counts(plan: BenchmarkPlan, result: BenchmarkResult) -> dict[str, A
 def changed_payload(plan: BenchmarkPlan, role: Role, text: str) -> Role:
     """Return a role of a running plan with the payload that a text describes.
 
-    Raises UsageError for an invalid one, and ActionRefused for one that cannot be changed during
+    Raises UsageError for an invalid one, and ActionRefusal for one that cannot be changed during
     the run.
     """
     try:
@@ -166,15 +166,15 @@ def changed_payload(plan: BenchmarkPlan, role: Role, text: str) -> Role:
 
 
 def _check_stamp(planned_payload: Payload, changed_role: Role) -> None:
-    """Raise ActionRefused if the new payload lacks the stamp that the receivers read."""
+    """Raise ActionRefusal if the new payload lacks the stamp that the receivers read."""
     stamp_layout = payload_stamp_layout(planned_payload)
     if not stamp_layout.length:
         return
     if (changed_role.payload.kind == "json") != stamp_layout.as_hex:
-        raise ActionRefused("a run cannot change between JSON and bytes: start a new one")
+        raise ActionRefusal("a run cannot change between JSON and bytes: start a new one")
     min_bytes = stamp_layout.offset + stamp_layout.width
     if changed_role.payload.size_bytes < min_bytes and not stamp_layout.as_hex:
-        raise ActionRefused(
+        raise ActionRefusal(
             f"messages of this run contain a time stamp and need {min_bytes} bytes: start a "
             "new run for smaller ones"
         )
@@ -191,9 +191,9 @@ _HEAD_START_NS = 60_000_000
 
 
 def refuse_read_only(connection: Connection) -> None:
-    """Raise ActionRefused in read-only mode."""
+    """Raise ActionRefusal in read-only mode."""
     if connection.read_only:
-        raise ActionRefused(f"{READ_ONLY}, and a benchmark publishes messages")
+        raise ActionRefusal(f"{READ_ONLY}, and a benchmark publishes messages")
 
 
 class Benchmark:
@@ -249,9 +249,9 @@ class Benchmark:
     async def run(self, start_at_us: int | None = None) -> BenchmarkResult:
         """Run to the end and return the result, a partial one after a failure.
 
-        With `start_at_us` (UTC µs) the workers wait for that time. Raises NotConfirmed if the name
-        must be typed, because of production or messages of others, and another NatstuiError if
-        nothing could be measured.
+        With `start_at_us` (UTC µs) the workers wait for that time. Raises MissingConfirmation if
+        the name must be typed, because of production or messages of others, and another
+        NatstuiError if nothing could be measured.
         """
         state = self._state
         kept_assets = tuple[str, ...]()
@@ -314,8 +314,8 @@ class Benchmark:
     async def _checked_target(self, client: Client, assets: RunAssets) -> RunTarget:
         """Return the target of the run, and set `decided_on`.
 
-        Raises ActionRefused, NotConfirmed without the typed name, and Conflict for another target
-        than was confirmed.
+        Raises ActionRefusal, MissingConfirmation without the typed name, and Conflict for another
+        target than was confirmed.
         """
         target, writer = await assets.find_target(), self._make_writer(client)
         if target.loses is not None or self._connection.production:
@@ -329,9 +329,11 @@ class Benchmark:
         )
         try:
             writer.check_allowed(target.name, self._confirmed_name, loses=target.loses)
-        except NotConfirmed as error:
+        except MissingConfirmation as error:
             prompt_text = error.confirmation.question
-            raise NotConfirmed(str(error), replace(confirmation, question=prompt_text)) from None
+            raise MissingConfirmation(
+                str(error), replace(confirmation, question=prompt_text)
+            ) from None
         self.decided_on = confirmation
         return target
 
@@ -377,13 +379,13 @@ class Benchmark:
             member.send_start(self._start_command(state.start_ns))
 
     async def _wait_for_start(self) -> None:
-        """Wait until the workers start; raises ActionRefused if the run is stopped before."""
+        """Wait until the workers start; raises ActionRefusal if the run is stopped before."""
         state = self._state
         while (left_s := (state.start_ns - time.monotonic_ns()) / 1e9) > 0:
             if state.failure is not None:
                 raise state.failure
             if state.stopped:
-                raise ActionRefused("the run was stopped before it began")
+                raise ActionRefusal("the run was stopped before it began")
             await state.wait_for_report(left_s)
 
     def _start_command(self, start_ns: int) -> StartCommand:
@@ -505,12 +507,12 @@ class Benchmark:
     def change_payload(self, text: str, role: str | None = None) -> str:
         """Change the payload of the senders, or of one role's; return a sentence for people.
 
-        `text` is parsed by `parse_payload`. Raises NotFound without a sender, ActionRefused for a
+        `text` is parsed by `parse_payload`. Raises NotFound without a sender, ActionRefusal for a
         payload that this run cannot send, and UsageError for an invalid text.
         """
         state = self._state
         if not state.start_ns or self._max_payload_bytes is None:
-            raise ActionRefused("the workers are still starting: try again in a moment")
+            raise ActionRefusal("the workers are still starting: try again in a moment")
         sender_roles = [
             sender_role for sender_role in self._sender_roles() if role in (None, sender_role.name)
         ]
@@ -562,10 +564,10 @@ class Benchmark:
         """Pause the last worker of a role, or every worker, or resume paused ones.
 
         Returns a sentence for people. The schedule continues meanwhile: overdue messages are sent
-        after the pause. Raises NotFound, and ActionRefused while workers are starting.
+        after the pause. Raises NotFound, and ActionRefusal while workers are starting.
         """
         if not self._state.start_ns:
-            raise ActionRefused("the workers are still starting: try again in a moment")
+            raise ActionRefusal("the workers are still starting: try again in a moment")
         names = self._started_count if role is None else (role,)
         # An added worker that still starts would not understand it.
         ready_members = [
@@ -592,7 +594,7 @@ class Benchmark:
     async def add_worker(self, role: str, *, is_planned: bool = False) -> str:
         """Start another worker of a role; return a sentence for people.
 
-        Raises NotFound without the role, and ActionRefused if no worker can join, or if it would
+        Raises NotFound without the role, and ActionRefusal if no worker can join, or if it would
         remove more messages of others than was confirmed. A planned worker was confirmed before.
         """
         state, matching_roles = (
@@ -602,7 +604,7 @@ class Benchmark:
         if not matching_roles or state.assets is None or not state.start_ns:
             raise NotFound(f"no role {role!r} runs in this benchmark")
         if matching_roles[0].traits.is_push and matching_roles[0].workers_count == 1:
-            raise ActionRefused(
+            raise ActionRefusal(
                 f"the push consumer of role {role!r} has one receiver:"
                 " start the run with two workers to add more"
             )

@@ -32,7 +32,7 @@ from natstui.bench.wire.link import WireLink
 from natstui.bench.wire.ordered import OrderedReceiver
 from natstui.bench.wire.publish import AsyncPublisher, error_code, no_stream_error, refusal_error
 from natstui.bench.wire.pull import Puller
-from natstui.errors import ActionRefused
+from natstui.errors import ActionRefusal
 
 _WRITTEN = struct.Struct("<q")
 """Format of the time at which a response is written; it follows the stamp of its request."""
@@ -71,7 +71,7 @@ class _ResponseReader(OrderedReceiver):
         stamps = read_stamps(payloads, self._stamp_layout)
         if stamps is None or stamps.own_mask is not None:
             self.link.fail(
-                ActionRefused(
+                ActionRefusal(
                     "the stream of the responses has messages that this run did not send"
                 )
             )
@@ -160,7 +160,7 @@ class Responder(Puller):
             or stamps.own_mask is not None
             or replies is None
         ):
-            self.link.fail(ActionRefused("requests that this run did not send wait in the stream"))
+            self.link.fail(ActionRefusal("requests that this run did not send wait in the stream"))
             return read_deliveries(run)
         response_stamps = np.empty((len(run), STAMP_BYTES), np.uint8)
         write_stamps(

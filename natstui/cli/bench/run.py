@@ -36,7 +36,7 @@ from natstui.errors import (
     UsageError,
 )
 from natstui.files import check_replaceable, complete_file, translate_write_errors
-from natstui.jetstream.connection.writer import NotConfirmed
+from natstui.jetstream.connection.writer import MissingConfirmation
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult, WorkerResult
 from natstui.model.bench.timeline import Timeline
@@ -143,7 +143,7 @@ def _progress_text(progress: BenchmarkProgress) -> str:
 def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptions) -> None:
     """Run a plan, save and print its result, and check the assertions of plan and flags.
 
-    SIGINT, SIGTERM and SIGHUP stop it early with a partial result. Raises ActionRefused in
+    SIGINT, SIGTERM and SIGHUP stop it early with a partial result. Raises ActionRefusal in
     read-only mode, UsageError for invalid flags, AssertionFailed for a failed check or messages
     that are not accounted for, and the error of a run after its partial result was saved and
     printed.
@@ -220,7 +220,7 @@ def _run_repetitions(
     failure = None
     while len(runs) < options.repeat_count and failure is None:
         run, failure = _run_once(plan, connection, line, options, recording)
-        if isinstance(failure, NotConfirmed) and options.confirm is None:
+        if isinstance(failure, MissingConfirmation) and options.confirm is None:
             flags = {"yes": options.yes, "confirm": None}
             shown_confirmation = failure.confirmation
             typed_name = confirm_preview(connection, shown_confirmation, flags)

@@ -26,7 +26,7 @@ from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal, stopped_by_signal
 from natstui.errors import (
-    ActionRefused,
+    ActionRefusal,
     Interrupted,
     NotFound,
     RequestFailed,
@@ -226,7 +226,7 @@ class StreamPrinter:
         signal came.
 
         Raises UsageError for several starts, or if not exactly one stream stores the subjects,
-        ActionRefused for a stream whose retention removes acked messages, and other NatstuiErrors
+        ActionRefusal for a stream whose retention removes acked messages, and other NatstuiErrors
         if it cannot start or continue.
         """
         start_flags = [name for name in _START_FLAGS if self.flags[name]]
@@ -306,12 +306,12 @@ async def _find_stream(client: Client, subjects: tuple[str, ...]) -> str:
 async def _check_limits_retention(client: Client, stream: str) -> int:
     """Return when a stream was created, in UTC µs.
 
-    Raises ActionRefused if its retention is not `limits`: reading with a consumer could remove
+    Raises ActionRefusal if its retention is not `limits`: reading with a consumer could remove
     messages.
     """
     info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
     if (retention := info["config"].get("retention", "limits")) != "limits":
-        raise ActionRefused(
+        raise ActionRefusal(
             f"{stream} has {retention} retention, so reading here could remove messages: natstui "
             f"stream view {stream} reads without a consumer"
         )
@@ -388,15 +388,15 @@ def _confirm_loss(
     """Prompt before the subscription receives messages that are meant for others.
 
     These are messages of a queue group, in production, and of push consumers without a subscriber.
-    Raises ActionRefused in read-only mode, and if the prompt is not confirmed.
+    Raises ActionRefusal in read-only mode, and if the prompt is not confirmed.
     """
     if queue and connection.read_only:
-        raise ActionRefused(
+        raise ActionRefusal(
             f"{READ_ONLY}: {queue} would receive messages that others in the queue group need"
         )
     loss_text = asyncio.run(_read_loss_text(connection, subjects, queue))
     if loss_text is not None and connection.read_only:
-        raise ActionRefused(f"{READ_ONLY}: {loss_text}")
+        raise ActionRefusal(f"{READ_ONLY}: {loss_text}")
     prompt = loss_text
     if queue and connection.production:
         prompt = f"This is production: others in {queue} get fewer messages"

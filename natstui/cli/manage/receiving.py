@@ -24,7 +24,7 @@ from natstui.cli.sections import command
 from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
-from natstui.errors import ActionRefused, PermissionDenied, UsageError
+from natstui.errors import ActionRefusal, PermissionDenied, UsageError
 from natstui.jetstream.connection.storing import check_ack_consumer
 from natstui.jetstream.connection.writer import Config, Writer
 from natstui.jetstream.messages.pull import pull_next, receiving_loss, send_ack
@@ -93,14 +93,14 @@ def sub(
 
 
 def _check_ack(info: Config, name: str, ack: bool) -> None:
-    """Raise UsageError for an ack flag without effect, ActionRefused for one that would ack
+    """Raise UsageError for an ack flag without effect, ActionRefusal for one that would ack
     messages of another client.
     """
     config = info["config"]
     if ack and config.get("ack_policy") == "none":
         raise UsageError(f"{name} has ack policy none: omit --ack")
     if ack and info.get("push_bound") and not config.get("deliver_group"):
-        raise ActionRefused(
+        raise ActionRefusal(
             f"{name} delivers the same messages to another client: --ack would acknowledge "
             "messages that it is still processing"
         )

@@ -15,11 +15,11 @@ from natstui.clean import clean_line
 from natstui.cli.connected import await_with_progress, run_connected, show_waiting_time
 from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
-from natstui.errors import ActionRefused, RequestFailed
+from natstui.errors import ActionRefusal, RequestFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.link import OnLink
-from natstui.jetstream.connection.writer import READ_ONLY, Config, NotConfirmed, Writer
+from natstui.jetstream.connection.writer import READ_ONLY, Config, MissingConfirmation, Writer
 from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.configure import ChangeResult
 from natstui.jetstream.managing.names_in_use import find_warnings
@@ -80,24 +80,24 @@ def confirm_name(
 ) -> str:
     """Print `prompt`, and return the confirmed name: `confirm`, or typed at the terminal.
 
-    In production `yes` is not enough: the name is required. Raises ActionRefused for another name,
+    In production `yes` is not enough: the name is required. Raises ActionRefusal for another name,
     or if there is no terminal to type it at.
     """
     if confirm is not None and confirm != name:
-        raise ActionRefused(_not_confirmed_text(confirm, name))
+        raise ActionRefusal(_not_confirmed_text(confirm, name))
     prompt = clean_line(prompt)
     if confirm is not None or (yes and not connection.production):
         click.echo(f"{prompt}.", err=True)
         return name
     if not sys.stdin.isatty():
         missing_flag = f"--confirm {name}" if connection.production else "--yes"
-        raise ActionRefused(f"not confirmed: {prompt}; use {missing_flag}")
+        raise ActionRefusal(f"not confirmed: {prompt}; use {missing_flag}")
     click.echo(f"{prompt}.", err=True)
     typed_name: str = click.prompt(
         f"Type {clean_line(name)} to confirm", err=True, default="", show_default=False
     )
     if typed_name != name:
-        raise ActionRefused(_not_confirmed_text(typed_name, name))
+        raise ActionRefusal(_not_confirmed_text(typed_name, name))
     return typed_name
 
 
@@ -106,11 +106,11 @@ def _not_confirmed_text(typed_name: str, name: str) -> str:
 
 
 def refuse_read_only(connection: Connection, read_only: bool) -> None:
-    """Raise ActionRefused if the connection or the flag is read-only, before the user is
+    """Raise ActionRefusal if the connection or the flag is read-only, before the user is
     prompted.
     """
     if connection.read_only or read_only:
-        raise ActionRefused(READ_ONLY)
+        raise ActionRefusal(READ_ONLY)
 
 
 class WriterSession:
@@ -176,7 +176,7 @@ def connect_and_apply(
 ) -> ChangeResult:
     """Connect, do a change after the required confirmation, close, and return its result.
 
-    `flags` has `read_only`, `yes` and `confirm`. Raises ActionRefused if the change is not
+    `flags` has `read_only`, `yes` and `confirm`. Raises ActionRefusal if the change is not
     confirmed or the connection is read-only, ConnectionFailed, RequestFailed.
     """
     refuse_read_only(connection, flags["read_only"])
@@ -189,7 +189,7 @@ def confirm_and_apply(
 ) -> ChangeResult:
     """Do a change after the required confirmation, and return its result.
 
-    `flags` has `yes` and `confirm`. Raises ActionRefused if the change is not confirmed,
+    `flags` has `yes` and `confirm`. Raises ActionRefusal if the change is not confirmed,
     RequestFailed.
     """
     preview_shown = session.run(lambda writer: preview(writer, change))
@@ -203,7 +203,7 @@ def apply_previewed_change(
 ) -> ChangeResult:
     """Do a change that was previewed, and return its result.
 
-    `name` is the confirmed name, None if none was required. Raises ActionRefused if the name is
+    `name` is the confirmed name, None if none was required. Raises ActionRefusal if the name is
     wrong or the asset was changed since the preview, RequestFailed.
     """
     confirmed_change = dataclasses.replace(
@@ -224,7 +224,7 @@ def confirm_preview(
     """Return the confirmed name of a preview: of `--confirm`, or typed at the terminal.
 
     `flags` has `yes` and `confirm`. None if no name is required and none was typed. Raises
-    ActionRefused if the preview is not confirmed.
+    ActionRefusal if the preview is not confirmed.
     """
     confirm: str | None = flags["confirm"]
     if not preview_shown.needed:
@@ -243,16 +243,16 @@ def write_confirmed(
 ) -> T:
     """Connect, return the result of work that writes, and close.
 
-    `work` gets the confirmed name, None if none was typed. If it raises NotConfirmed, the user is
-    prompted, and `work` runs once more with the typed name. `on_link` is called for every change
-    of the connection. Raises ActionRefused if the prompt is not confirmed, ConnectionFailed, and
-    the errors of the work.
+    `work` gets the confirmed name, None if none was typed. If it raises MissingConfirmation, the
+    user is prompted, and `work` runs once more with the typed name. `on_link` is called for every
+    change of the connection. Raises ActionRefusal if the prompt is not confirmed, ConnectionFailed
+    and the errors of the work.
     """
     confirm: str | None = flags["confirm"]
     with WriterSession(connection, flags["read_only"], on_link) as session:
         try:
             return session.run(lambda writer: work(writer, confirm), work_prints=True)
-        except NotConfirmed as error:
+        except MissingConfirmation as error:
             if confirm is not None:
                 raise
             confirmation_needed = error.confirmation

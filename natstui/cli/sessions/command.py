@@ -20,7 +20,7 @@ from natstui.cli.sessions.options import (
     progress_bar_callback,
     session_summary_fields,
 )
-from natstui.errors import ActionRefused, DamagedSession
+from natstui.errors import ActionRefusal, DamagedSession
 
 if TYPE_CHECKING:
     from natstui.model.records.recording import SessionSummary
@@ -138,7 +138,7 @@ def rm(sessions: Path, session: str, *, yes: bool, as_json: bool) -> None:
     session_text = deleted_session_text(read_summary(folder))
     if not yes and (as_json or not sys.stdin.isatty()):
         # A prompt beside JSON, or without a terminal, would get no reply.
-        raise ActionRefused(f"this deletes {session_text} for good: add --yes to confirm")
+        raise ActionRefusal(f"this deletes {session_text} for good: add --yes to confirm")
     if not yes:
         click.confirm(f"Delete {session_text}? This cannot be undone.", abort=True, err=True)
     deleted_session = session_summary_fields(folder) if as_json else {}

@@ -23,7 +23,7 @@ from natstui.cli.manage.writing import (
 from natstui.cli.sections import Group
 from natstui.cli.text_table import stdout_width, table, text_column
 from natstui.config import Connection
-from natstui.errors import ActionRefused, NatstuiError, NotFound, UsageError
+from natstui.errors import ActionRefusal, NatstuiError, NotFound, UsageError
 from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.managing.configure import read_config
 from natstui.model.assets.buckets import (
@@ -157,7 +157,7 @@ def print_buckets(rows: Iterable[Mapping[str, Any]], column_keys: Sequence[str])
 def create_bucket(connection: Connection, config: Config, flags: dict[str, Any]) -> None:
     """Create the stream of a bucket or store after confirmation, and print the result.
 
-    `flags` are those of `change_flags`. Raises ActionRefused if the change is not confirmed or the
+    `flags` are those of `change_flags`. Raises ActionRefusal if the change is not confirmed or the
     connection is read-only, ConnectionFailed, RequestFailed.
     """
     change = Change(0, "create_stream", str(config["name"]), None, json.dumps(config))
@@ -170,7 +170,7 @@ def delete_bucket(connection: Connection, prefix: str, bucket: str, flags: dict[
     """Delete a bucket or store after confirmation, and print the result.
 
     `prefix` is that of its stream, `flags` are those of `change_flags`. Raises NotFound if it does
-    not exist, ActionRefused if the change is not confirmed, the connection is read-only or the
+    not exist, ActionRefusal if the change is not confirmed, the connection is read-only or the
     stream is no bucket, ConnectionFailed, RequestFailed.
     """
     change = Change(0, "delete_stream", f"{prefix}{bucket}")
@@ -188,7 +188,7 @@ def change_bucket(
 
     `prefix` is that of its stream, `flags` are those of `change_flags`. `create_change` returns
     the change for the current configuration of the stream. Raises NotFound if it does not exist,
-    ActionRefused if the change is not confirmed, the connection is read-only or the stream is no
+    ActionRefusal if the change is not confirmed, the connection is read-only or the stream is no
     bucket, ConnectionFailed, RequestFailed.
     """
     bucket_text, stream = f"{_STORE_KINDS[prefix]} {bucket}", f"{prefix}{bucket}"
@@ -213,7 +213,7 @@ def _confirm_and_change(session: WriterSession, change: Change, flags: dict[str,
     confirm = bucket if flags["confirm"] == change.stream else flags["confirm"]
     typed_name = confirm_preview(session.connection, confirmation, {**flags, "confirm": confirm})
     if typed_name not in (None, bucket):
-        raise ActionRefused(
+        raise ActionRefusal(
             f"not confirmed: {typed_name!r} is not {bucket!r}: nothing was changed"
         )
     change_result = apply_previewed_change(session, change, preview_shown, change.stream)
@@ -251,10 +251,10 @@ class StoreGroup(Group):
 
 
 def _check_bucket_stream(config: Config) -> None:
-    """Raise ActionRefused for a stream that has the name of a bucket, but is none."""
+    """Raise ActionRefusal for a stream that has the name of a bucket, but is none."""
     if not is_bucket_stream(config):
         subjects = ", ".join(strings_at(config, "subjects")) or "no subjects"
-        raise ActionRefused(
+        raise ActionRefusal(
             f"{config['name']} is a stream and no bucket: its subjects are "
             f"{clean_line(subjects)}; `natstui stream` changes it"
         )

@@ -17,7 +17,7 @@ from natstui.clean import clean_line
 from natstui.clock import steady_s
 from natstui.decoding import decoder_of
 from natstui.errors import (
-    ActionRefused,
+    ActionRefusal,
     ConnectionLost,
     JetStreamUnavailable,
     NotFound,
@@ -429,7 +429,7 @@ def lost_newest_text(stream: str) -> str:
 
 
 async def check_domain(client: Client, subject: str) -> None:
-    """Raise ActionRefused if a message to another domain or account would also be stored by a
+    """Raise ActionRefusal if a message to another domain or account would also be stored by a
     local stream.
 
     A subject outside the API names neither: every stream that receives the message stores it.
@@ -439,14 +439,14 @@ async def check_domain(client: Client, subject: str) -> None:
     local = await _local_reply(client, "STREAM.NAMES", {"subject": subject})
     if local and (streams := local.get("streams")):
         other_text, server_text = _describe_prefix(client.prefix)
-        raise ActionRefused(
+        raise ActionRefusal(
             f"stream {streams[0]} of {await _local_text(client)} would store this as well as "
             f"{other_text}: connect {server_text} to write there"
         )
 
 
 async def check_ack_consumer(client: Client, stream: str, consumer: str) -> None:
-    """Raise ActionRefused if an ack to this consumer would also reach a local one of its name.
+    """Raise ActionRefusal if an ack to this consumer would also reach a local one of its name.
 
     The consumer is of another domain or account, which the subject of an ack does not name.
     """
@@ -454,7 +454,7 @@ async def check_ack_consumer(client: Client, stream: str, consumer: str) -> None
         return
     if await _local_reply(client, f"CONSUMER.INFO.{stream}.{consumer}", {}):
         other_text, server_text = _describe_prefix(client.prefix)
-        raise ActionRefused(
+        raise ActionRefusal(
             f"an ack to {consumer} on {stream} of {other_text} would also be one to that of "
             f"{await _local_text(client)}: connect {server_text} to acknowledge there"
         )

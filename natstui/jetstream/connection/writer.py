@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
 from natstui.errors import (
-    ActionRefused,
+    ActionRefusal,
     Conflict,
     ConnectionLost,
     NatstuiError,
@@ -53,7 +53,7 @@ _NOT_FINISHED = "its end is not noted: it is not over yet, or natstui was killed
 READ_ONLY = "read-only: nothing is changed on this server"
 
 
-class NotConfirmed(ActionRefused):
+class MissingConfirmation(ActionRefusal):
     """A change is refused because the name in `confirmation` was not typed."""
 
     def __init__(self, sentence: str, confirmation: Confirmation) -> None:
@@ -175,15 +175,15 @@ class Writer:
         until_undone: str = "",
         shown: Confirmation | None = None,
     ) -> None:
-        """Raise ActionRefused if the connection is read-only, or `name` must be typed and was not.
+        """Raise ActionRefusal if the connection is read-only, or `name` must be typed and was not.
 
         `loses` is what is deleted for good, None if nothing; `until_undone` is what is lost until
-        an undo restores it. `shown` is the confirmation in NotConfirmed, if it has more than the
-        reason.
+        an undo restores it. `shown` is the confirmation in MissingConfirmation, if it has more
+        than the reason.
         """
         connection = self.client.connection
         if connection.read_only:
-            raise ActionRefused(READ_ONLY)
+            raise ActionRefusal(READ_ONLY)
         final = f"this cannot be undone ({loses})" if loses else "this cannot be undone"
         reasons = [final] if loses is not None else []
         reasons += [until_undone] if until_undone else []
@@ -194,10 +194,10 @@ class Writer:
             confirmation = shown or Confirmation(
                 reason, name, needed=True, place=self.server_identity
             )
-            raise NotConfirmed(sentence, confirmation)
+            raise MissingConfirmation(sentence, confirmation)
         # Another name means another target, also if no name had to be typed.
         if confirmed_name not in (None, name):
-            raise ActionRefused(f"not confirmed: {confirmed_name!r} is not {name!r}")
+            raise ActionRefusal(f"not confirmed: {confirmed_name!r} is not {name!r}")
 
     def check_target(self, name: str, created_at_us: int | None, revision_seq: int = 0) -> None:
         """Raise Conflict unless this is the target that the user confirmed, on the same server."""
@@ -251,7 +251,7 @@ class Writer:
         `read_back` is called with the reply and returns what is journalled and returned instead:
         some servers reply with the previous configuration. It raises nothing.
 
-        Raises ActionRefused before anything is sent, SessionError when it cannot be journalled,
+        Raises ActionRefusal before anything is sent, SessionError when it cannot be journalled,
         OutcomeUnknown when it was sent and no reply shows whether it was done, and what
         `Client.request` raises.
         """
@@ -308,7 +308,7 @@ class Writer:
             raise Conflict(f"{lost_newest_text(draft.stream)}: nothing was changed")
         try:
             self.check_allowed(*confirmed, loses=loses)
-        except NotConfirmed as error:
+        except MissingConfirmation as error:
             last_seq, last_at_us = newest_message(state) if state else (None, None)
             shown_confirmation = replace(
                 error.confirmation,
@@ -317,7 +317,7 @@ class Writer:
                 created_at_us=created_at_us,
                 revision_seq=draft.revision,
             )
-            raise NotConfirmed(str(error), shown_confirmation) from None
+            raise MissingConfirmation(str(error), shown_confirmation) from None
         return await self._run_and_journal(draft, work, make_result, get_partial_outcome)
 
     def journal_begin(self, draft: JournalDraft) -> ReservedLine:

@@ -358,7 +358,7 @@ _FEATURES: dict[Action, tuple[int, str]] = {
 def _check_change(writer: Writer, change: Change) -> None:
     """Check a change without reading its stream, before anything is shown or sent.
 
-    Raises ActionRefused without a consumer to change, UsageError for invalid arguments, and
+    Raises ActionRefusal without a consumer to change, UsageError for invalid arguments, and
     RequestFailed for an older server, which would not reply at all.
     """
     check_consumer_named(change)
@@ -436,7 +436,7 @@ _FINAL_CHANGES: dict[Action, Callable[[Writer, Change], Awaitable[ChangeResult]]
 async def apply(writer: Writer, change: Change, *, undoes: str | None = None) -> ChangeResult:
     """Apply a change, which may undo the journal's entry `undoes`; return its result.
 
-    Raises UsageError for invalid input, ActionRefused, NotFound, EditConflict and the other
+    Raises UsageError for invalid input, ActionRefusal, NotFound, EditConflict and the other
     request errors; nothing was written unless the journal has it. If no reply shows whether the
     change was done, OutcomeUnknown has the current state on the server.
     """

@@ -140,7 +140,7 @@ async def step_down(writer: Writer, change: Change) -> str:
     text.
 
     Raises UsageError if no other server, or not the preferred one, has a replica, RequestFailed if
-    no such server becomes leader or the asset was recreated, NotFound, ActionRefused and the other
+    no such server becomes leader or the asset was recreated, NotFound, ActionRefusal and the other
     request errors.
     """
     arguments = json.loads(change.body_json)

@@ -8,7 +8,7 @@ import uuid
 from dataclasses import dataclass, replace
 
 from natstui.errors import (
-    ActionRefused,
+    ActionRefusal,
     Conflict,
     ConnectionLost,
     NatstuiError,
@@ -151,15 +151,15 @@ def make_reread_error(text: str, error: NatstuiError) -> RequestFailed:
 
 
 def check_consumer_named(change: Change) -> None:
-    """Raise ActionRefused if a change of a consumer does not name the consumer."""
+    """Raise ActionRefusal if a change of a consumer does not name the consumer."""
     if change.consumer is None and change.action in OF_CONSUMER:
-        raise ActionRefused(f"no consumer of {change.stream} was named: nothing was changed")
+        raise ActionRefusal(f"no consumer of {change.stream} was named: nothing was changed")
 
 
 async def read_target(writer: Writer, change: Change) -> Asset:
     """Return the stream or consumer of a change, in its current state.
 
-    Raises Conflict if it was recreated since the user confirmed, and ActionRefused if the consumer
+    Raises Conflict if it was recreated since the user confirmed, and ActionRefusal if the consumer
     is not named, or a confirmed change has no creation time.
     """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
@@ -167,7 +167,7 @@ async def read_target(writer: Writer, change: Change) -> Asset:
     check_consumer_named(change)
     lacks_identity = change.confirmed is not None and change.created_at_us is None
     if lacks_identity and change.action in IRREVERSIBLE:
-        raise ActionRefused(f"the creation time of {target_text} is missing: nothing was changed")
+        raise ActionRefusal(f"the creation time of {target_text} is missing: nothing was changed")
     asset = await read_asset(writer, kind, change.stream, change.consumer or "")
     if change.created_at_us not in (None, asset.created_at_us):
         raise Conflict(f"{target_text} was recreated before you confirmed: nothing was changed")

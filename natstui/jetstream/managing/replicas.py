@@ -26,7 +26,7 @@ _CHECK_INTERVAL_S = 0.2
 async def remove_peer_stream(writer: Writer, change: Change) -> ChangeResult:
     """Remove the replica on the server `peer`, and wait up to 30 s for a complete new one.
 
-    Raises UsageError for a server without a replica and for the only replica, ActionRefused and
+    Raises UsageError for a server without a replica and for the only replica, ActionRefusal and
     the request errors; the server refuses it without another server.
     """
     peer = str(json.loads(change.body_json).get("peer") or "")

@@ -7,8 +7,8 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
-from natstui.errors import ActionRefused, Conflict, NotFound
-from natstui.jetstream.connection.writer import NotConfirmed, Writer
+from natstui.errors import ActionRefusal, Conflict, NotFound
+from natstui.jetstream.connection.writer import MissingConfirmation, Writer
 from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.configure import ChangeResult, read_asset, read_config
 from natstui.jetstream.managing.keys import preview_key_undo, undo_key_change
@@ -41,7 +41,7 @@ def find_entry_to_undo(
 ) -> JournalEntry:
     """Return the named entry, or the last one that can be undone on this server and account.
 
-    Raises NotFound, and ActionRefused for an entry of another server or account.
+    Raises NotFound, and ActionRefusal for an entry of another server or account.
     """
     if entry_name is None:
         entry = find_last_undoable(select_entries(entries, server_identity))
@@ -49,18 +49,19 @@ def find_entry_to_undo(
         entry = next((entry for entry in entries if entry.entry == entry_name), None)
     last_final = find_newest_final(select_entries(entries, server_identity))
     if entry is None and entry_name is None and last_final is not None:
-        raise ActionRefused(final_text(last_final))
+        raise ActionRefusal(final_text(last_final))
     if entry is None:
         raise NotFound("the journal has no such change, or none that can be undone")
     if match_server(entry, server_identity) == "elsewhere":
-        raise ActionRefused(f"this change was made in {origin_text(entry)}: nothing is done here")
+        raise ActionRefusal(f"this change was made in {origin_text(entry)}: nothing is done here")
     return entry
 
 
 async def undo(writer: Writer, command: Undo) -> ChangeResult:
     """Undo a change of the journal; a deleted stream or consumer is recreated empty.
 
-    Raises NotFound, ActionRefused, EditConflict if it was changed again since, and NotConfirmed.
+    Raises NotFound, ActionRefusal, MissingConfirmation, and EditConflict if it was changed again
+    since.
     """
     entry = find_entry_to_undo(writer.journal.entries(), command.entry, writer.server_identity)
     if is_key(entry):
@@ -70,7 +71,7 @@ async def undo(writer: Writer, command: Undo) -> ChangeResult:
     doubt = await _find_doubt(writer, entry)
     if doubt and command.confirmed is None:
         confirmation = _add_doubt(_use_undo_texts(entry, await preview(writer, change)), doubt)
-        raise NotConfirmed(f"not confirmed: {doubt}", confirmation)
+        raise MissingConfirmation(f"not confirmed: {doubt}", confirmation)
     confirmed_change = dataclasses.replace(
         change,
         confirmed=command.confirmed,
@@ -80,8 +81,8 @@ async def undo(writer: Writer, command: Undo) -> ChangeResult:
     )
     try:
         result = await apply(writer, confirmed_change, undoes=entry.entry)
-    except NotConfirmed as error:
-        raise NotConfirmed(str(error), _use_undo_texts(entry, error.confirmation)) from None
+    except MissingConfirmation as error:
+        raise MissingConfirmation(str(error), _use_undo_texts(entry, error.confirmation)) from None
     text = result.text
     if loss_text := recreation_loss_text(entry):
         target_text = f"consumer {entry.consumer}" if entry.consumer else f"stream {entry.stream}"
@@ -95,14 +96,14 @@ async def undo(writer: Writer, command: Undo) -> ChangeResult:
 
 
 async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) -> Change:
-    """Return the change that reverts an entry; raises ActionRefused or Conflict if it is not safe.
+    """Return the change that reverts an entry; raises ActionRefusal or Conflict if it is not safe.
 
     The same server and account are not enough: a changed stream or consumer must have the creation
     time of the entry, and one is only recreated on the same server and in the same stream.
     """
     change = undo_of(entry, command_id)
     if change is None:
-        raise ActionRefused(final_text(entry))
+        raise ActionRefusal(final_text(entry))
     is_same_server = match_server(entry, writer.server_identity) == "here"
     change_label = change_text(entry.action, entry.stream, entry.consumer)
     if entry.action == "delete_consumer" and entry.stream_created_at_us is not None:
@@ -114,7 +115,7 @@ async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) 
         return change
     is_unsure = entry.action in ("delete_stream", "delete_consumer") and not is_same_server
     if is_unsure or (not entry.action.startswith("delete") and entry.created_at_us is None):
-        raise ActionRefused(
+        raise ActionRefusal(
             "the journal does not contain server, account and creation time of "
             f"{change_label}: nothing "
             "was changed"
@@ -134,7 +135,7 @@ async def _find_doubt(writer: Writer, entry: JournalEntry) -> str:
     """Return why it is not certain that a deleted stream was in this system; empty if certain.
 
     Another system may have the same address, names and account. It is the same if the server was
-    not restarted, or if another stream of that time still exists. Raises ActionRefused if none of
+    not restarted, or if another stream of that time still exists. Raises ActionRefusal if none of
     those streams exists, though none was deleted by natstui.
     """
     if entry.action != "delete_stream" or entry.server_id == writer.server_identity.server_id:
@@ -151,7 +152,7 @@ async def _find_doubt(writer: Writer, entry: JournalEntry) -> str:
                 return ""
     if streams:
         names = ", ".join(name for name, _ in streams)
-        raise ActionRefused(
+        raise ActionRefusal(
             f"this is not the system from which stream {entry.stream} was deleted: it had other"
             f" streams then ({names}), and none of them is here; nothing was changed"
         )
@@ -169,11 +170,11 @@ def _add_doubt(confirmation: Confirmation, doubt: str) -> Confirmation:
 
 
 def _check_key_entry(writer: Writer, entry: JournalEntry) -> None:
-    """Raise ActionRefused for a change of a key that cannot be undone, or of an unknown server."""
+    """Raise ActionRefusal for a change of a key that cannot be undone, or of an unknown server."""
     if not is_undoable(entry):
-        raise ActionRefused(final_text(entry))
+        raise ActionRefusal(final_text(entry))
     if match_server(entry, writer.server_identity) != "here":
-        raise ActionRefused(
+        raise ActionRefusal(
             "the journal does not contain server and account of this key: nothing was changed"
         )
 

@@ -65,7 +65,7 @@ async def publish(writer: Writer, command: PublishMessage) -> PubAck:
     """Publish into a stream.
 
     Raises UsageError for a subject that nobody can receive, RequestFailed when no stream stores
-    the subject or the stream refuses the message, and ActionRefused if a stream of another domain
+    the subject or the stream refuses the message, and ActionRefusal if a stream of another domain
     would store it as well.
     """
     _check_subject(command.subject)
@@ -193,7 +193,7 @@ async def publish_batch(writer: Writer, batch: Batch) -> None:
 
     Raises what `Writer.send`, `Client.flush_after` and `Client.publish` raise, and UsageError for
     a subject that nobody can receive. If the messages are to be stored, raises RequestFailed when
-    no stream does, ActionRefused if a stream of another domain would, too, and Conflict when the
+    no stream does, ActionRefusal if a stream of another domain would, too, and Conflict when the
     stream was recreated meanwhile.
     """
     _check_subject(batch.subject, batch.reply)

@@ -298,7 +298,7 @@ async def send_ack(writer: Writer, command: AnswerMessage) -> str:
 
     A double ack waits until the consumer confirms it; raises OutcomeUnknown when it does not.
     Raises Conflict when another consumer has the name now, also one on another server: with it,
-    the reply subject would refer to another message. Raises ActionRefused if a consumer of another
+    the reply subject would refer to another message. Raises ActionRefusal if a consumer of another
     domain would receive the ack as well.
     """
     stream, _, numbers = split_reply_subject(command.reply)

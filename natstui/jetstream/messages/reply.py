@@ -84,7 +84,7 @@ class Responder:
         return requests_count - self.replies_count
 
     async def serve(self, writer: Writer) -> None:
-        """Reply until stopped, with a journal entry; raises ActionRefused and the request errors.
+        """Reply until stopped, with a journal entry; raises ActionRefusal and the request errors.
 
         Raises RequestFailed for a subject of the server's API: servers reply on it themselves.
         """

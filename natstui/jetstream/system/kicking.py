@@ -6,7 +6,7 @@ import asyncio
 from time import monotonic
 from typing import Any
 
-from natstui.errors import ActionRefused, NotFound, RequestFailed
+from natstui.errors import ActionRefusal, NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.system.connections import read_connection_on_server
@@ -23,14 +23,14 @@ async def kick(writer: Writer, own_client: Client | None, command: KickConnectio
     """Close the connection of a command, and wait for its end; return the result as text.
 
     `writer` is of the system account, `own_client` is natstui's other connection, which must not
-    be closed. Raises NotFound if the connection has ended, ActionRefused, and the request errors.
+    be closed. Raises NotFound if the connection has ended, ActionRefusal, and the request errors.
     """
     servers = ServerRequests(writer.client)
     connection = await _find_connection(servers, command)
     if connection.key in {
         _read_key(client) for client in (writer.client, own_client) if client is not None
     }:
-        raise ActionRefused(
+        raise ActionRefusal(
             f"{connection.display_name} is the connection of natstui itself: q leaves natstui"
         )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from natstui.errors import ActionRefused, RequestFailed
+from natstui.errors import ActionRefusal, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import JournalDraft, Writer, add_state_if_unknown
 from natstui.jetstream.system.requests import ServerRequests
@@ -44,7 +44,7 @@ async def step_down_meta(writer: Writer, system: SystemConnection, request: Step
     """Step down the meta leader, and wait for the new one; return the result as text.
 
     Raises RequestFailed if no other server, or not the preferred one, becomes leader,
-    ActionRefused and the request errors.
+    ActionRefusal and the request errors.
     """
     previous_leader, preferred_server = request.meta.leader, request.preferred
     if preferred_server is not None and preferred_server == previous_leader:
@@ -87,7 +87,7 @@ async def _wait_for_leader(system: SystemConnection, previous_leader: str | None
 async def read_meta_for_removal(client: Client, system: SystemConnection, server: str) -> Meta:
     """Return the meta group of a server that may be removed.
 
-    Raises ActionRefused for a server that still replies or is no member, or if the group has no
+    Raises ActionRefusal for a server that still replies or is no member, or if the group has no
     leader, and the request errors.
     """
     meta, servers = await read_meta(system), ServerRequests(client)
@@ -95,19 +95,19 @@ async def read_meta_for_removal(client: Client, system: SystemConnection, server
         reply.name for reply in await servers.request_all("$SYS.REQ.SERVER.PING.STATSZ", {})
     }
     if server in replying_names:
-        raise ActionRefused(
+        raise ActionRefusal(
             f"{server} still replies: stop it first; only a stopped server can be removed"
         )
     if not meta.peers and meta.size_count > 1:
         leader_text = (
             f"its leader {meta.leader} does not reply" if meta.leader else "it has no leader now"
         )
-        raise ActionRefused(f"{cluster_text(meta)} cannot remove a member: {leader_text}")
+        raise ActionRefusal(f"{cluster_text(meta)} cannot remove a member: {leader_text}")
     if meta.peer(server) is None:
         members = ", ".join(
             sorted({*filter(None, [meta.leader]), *(peer.name for peer in meta.peers)})
         )
-        raise ActionRefused(
+        raise ActionRefusal(
             f"{server} is not a member of {cluster_text(meta)}: its members are {members}"
         )
     return meta
@@ -116,7 +116,7 @@ async def read_meta_for_removal(client: Client, system: SystemConnection, server
 async def remove_server(writer: Writer, system: SystemConnection, request: RemoveServer) -> str:
     """Remove a lost server from the meta group, and wait for the result; return it as text.
 
-    Raises ActionRefused for a server that still replies or is no member, RequestFailed if it stays
+    Raises ActionRefusal for a server that still replies or is no member, RequestFailed if it stays
     a member, and the request errors.
     """
     meta = await read_meta_for_removal(writer.client, system, request.server)

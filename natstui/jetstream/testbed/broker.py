@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from natstui.errors import EmbeddedServerFailed, MissingExtra
+from natstui.errors import EmbeddedServerError, MissingExtra
 
 # Systems use ports above these (from 32768 on Linux, from 49152 elsewhere) for connections.
 _PORTS = range(20_000, 32_000)
@@ -42,7 +42,7 @@ class ReservedPorts:
     numbers: tuple[int, ...]
 
     def __init__(self, count: int) -> None:
-        """Reserve `count` ports; raises EmbeddedServerFailed if too few are free."""
+        """Reserve `count` ports; raises EmbeddedServerError if too few are free."""
         self._sockets: dict[int, socket.socket] = {}
         try:
             self._reserve(count)
@@ -66,7 +66,7 @@ class ReservedPorts:
         candidates = random.sample(_PORTS, _MAX_TRIES_COUNT)
         while len(self._sockets) < count:
             if not candidates:
-                raise EmbeddedServerFailed(
+                raise EmbeddedServerError(
                     f"no free port was found between {_PORTS[0]} and {_PORTS[-1]}"
                 )
             port = candidates.pop()
@@ -217,9 +217,9 @@ class Broker:
 
     @property
     def pid(self) -> int:
-        """The server's process id; raises EmbeddedServerFailed if it is not running."""
+        """The server's process id; raises EmbeddedServerError if it is not running."""
         if self._process is None:
-            raise EmbeddedServerFailed(f"nats-server {self.name} is not running")
+            raise EmbeddedServerError(f"nats-server {self.name} is not running")
         return self._process.pid
 
     @property
@@ -230,7 +230,7 @@ class Broker:
     def start(self) -> None:
         """Start the server and wait until JetStream replies.
 
-        Raises EmbeddedServerFailed, with the last line of the log.
+        Raises EmbeddedServerError, with the last line of the log.
         """
         self.spawn()
         while not self._is_ready():
@@ -324,12 +324,12 @@ class Broker:
                 self.spawn()
                 return False
             log_line = self._last_log_line()
-            raise EmbeddedServerFailed(
+            raise EmbeddedServerError(
                 f"nats-server {self.name} stopped during startup: {log_line}"
             )
         if time.monotonic() > self._ready_deadline_s:
             self.kill()
-            raise EmbeddedServerFailed(
+            raise EmbeddedServerError(
                 f"nats-server {self.name} was not ready after {_START_S:g} s"
             )
         ports = self._temporary_folder / f"{Path(self.binary).name}_{self._process.pid}.ports"

@@ -13,7 +13,7 @@ import nats
 from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js.errors import APIError
 
-from natstui.errors import EmbeddedServerFailed
+from natstui.errors import EmbeddedServerError
 from natstui.jetstream.testbed.broker import Broker, ReservedPorts
 
 _ELECTION_S = 30.0
@@ -127,7 +127,7 @@ class Cluster:
     def _has_leaders(self, deadline_s: float) -> bool:
         """Return whether every node knows all leaders; restart nodes that the meta group lacks.
 
-        Raises EmbeddedServerFailed after the deadline.
+        Raises EmbeddedServerError after the deadline.
         """
         if all(node.is_healthy() for node in self.nodes):
             missing_nodes = self._find_missing_nodes()
@@ -137,7 +137,7 @@ class Cluster:
             return not missing_nodes
         if time.monotonic() > deadline_s:
             problem = "the meta group or a stream has no leader"
-            raise EmbeddedServerFailed(
+            raise EmbeddedServerError(
                 f"the cluster is not ready after {_ELECTION_S:g} s: {problem}"
             )
         return False
@@ -159,7 +159,7 @@ class Cluster:
         return [node for node in self.nodes if node.name not in members]
 
     async def wait_until_placing(self, within_s: float = _PLACING_S) -> None:
-        """Wait until a stream can be placed on every node; raises EmbeddedServerFailed.
+        """Wait until a stream can be placed on every node; raises EmbeddedServerError.
 
         The meta leader knows its peers a second before it knows their storage. Until then it
         treats them as offline, which no monitoring endpoint shows, so a stream is created.
@@ -176,7 +176,7 @@ class Cluster:
                     await jetstream.delete_stream(_TRIAL_STREAM)
                 except (APIError, NatsTimeoutError) as error:
                     if time.monotonic() > deadline_s:
-                        raise EmbeddedServerFailed(
+                        raise EmbeddedServerError(
                             f"the cluster places no stream after {within_s:g} s: {error}"
                         ) from error
                     await asyncio.sleep(_CHECK_INTERVAL_S)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from natstui.errors import ActionRefused
+from natstui.errors import ActionRefusal
 from natstui.lines import encode_record
 from natstui.model.records.recording import (
     SPEEDS_RATIO,
@@ -128,7 +128,7 @@ class Player:
 
     def seek_mark(self, *, forward: bool) -> Iterator[bytes]:
         """Pause, and move to the next or previous mark; yields the lines to send. Raises
-        ActionRefused if there is none.
+        ActionRefusal if there is none.
         """
         times_us = [mark.at_us for mark in self._recording.marks()]
         if forward:
@@ -136,7 +136,7 @@ class Player:
         else:
             index = bisect_left(times_us, self.at_us) - 1
         if not 0 <= index < len(times_us):
-            raise ActionRefused(f"there is no {'later' if forward else 'earlier'} event")
+            raise ActionRefusal(f"there is no {'later' if forward else 'earlier'} event")
         self.playing = False
         yield from self.seek(times_us[index])
 

@@ -13,7 +13,7 @@ from typing import IO, Literal, Protocol
 import msgspec
 
 from natstui.clean import clean_json, escape_line
-from natstui.errors import ActionRefused, SessionError
+from natstui.errors import ActionRefusal, SessionError
 from natstui.files import complete_folder
 from natstui.model.records.record import Record
 from natstui.model.records.recording import ExportSelection
@@ -209,11 +209,11 @@ def execute_export(command: ExportSelection, records: Callable[[], Iterable[Reco
     """Export the selection of a screen; return a sentence with the row count of each table and the
     folder.
 
-    Raises ActionRefused without a selection, UsageError or SessionError if the folder cannot be
+    Raises ActionRefusal without a selection, UsageError or SessionError if the folder cannot be
     used.
     """
     if not command.streams and not command.consumers:
-        raise ActionRefused("there is nothing to export: no stream or consumer is in view")
+        raise ActionRefusal("there is nothing to export: no stream or consumer is in view")
     selection = Selection(frozenset(command.streams), frozenset(command.consumers))
     target = expand_user_path(command.folder).absolute()
     counts = export_selection(records(), target, command.format, selection)

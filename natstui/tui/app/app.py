@@ -53,7 +53,7 @@ from natstui.tui.app.screens import (
 from natstui.tui.frame.head.tabs import TABS
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import (
-    CommandEntered,
+    EnteredCommand,
     Export,
     LeaveReplay,
     Manage,
@@ -92,7 +92,7 @@ class NatstuiCommands(Provider):
             yield DiscoveryHit(text, do, help=description)
         for command in _commands_without_key(text for text, _, _ in keys):
             if not command.usage or command.usage.startswith("["):
-                run = partial(self.app.post_message, CommandEntered(command.names[0]))
+                run = partial(self.app.post_message, EnteredCommand(command.names[0]))
                 yield DiscoveryHit(f":{command.names[0]}", run, help=command.help)
 
     async def search(self, query: str) -> Hits:
@@ -106,7 +106,7 @@ class NatstuiCommands(Provider):
                 yield Hit(score, matcher.highlight(text), do, help=description)
         for command in _commands_without_key(text for text, _, _ in keys):
             if not command.usage and (score := matcher.match(command.names[0])):
-                run = partial(self.app.post_message, CommandEntered(command.names[0]))
+                run = partial(self.app.post_message, EnteredCommand(command.names[0]))
                 yield Hit(score, matcher.highlight(command.names[0]), run, help=command.help)
         letters = [letter.lower() for letter in query if not letter.isspace()]
         # Matching costs microseconds a name: only names with all the letters get that far.
@@ -581,7 +581,7 @@ async def execute(app: NatstuiApp, updates: StateUpdates, message: ToApp) -> Non
         case ScreenShown():
             parts.systems.assign_system(app.screen, message.system)
             updates.show_state_now()
-        case CommandEntered():
+        case EnteredCommand():
             with report_defects("the command", app.report_defect):
                 commands.run(app, parts, message.line)
         case Open() | Manage():
@@ -598,7 +598,7 @@ async def execute(app: NatstuiApp, updates: StateUpdates, message: ToApp) -> Non
         case LeaveReplay():
             if parts.replay.leave():
                 # There it was opened.
-                app.post_message(CommandEntered("sessions"))
+                app.post_message(EnteredCommand("sessions"))
         case Export():
             parts.exporter.prompt_format(message)
 

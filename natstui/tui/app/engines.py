@@ -11,7 +11,7 @@ from textual.app import App
 from textual.notifications import SeverityLevel
 
 from natstui.clean import clean_line
-from natstui.errors import ActionRefused, NatstuiError, UsageError
+from natstui.errors import ActionRefusal, NatstuiError, UsageError
 from natstui.model.live.state import State
 from natstui.model.records.analysis import AnalysisCommand, AnalysisFinished
 from natstui.model.records.link import LinkChanged
@@ -193,15 +193,15 @@ class Engines:
         ]
 
     def check_host_change(self) -> None:
-        """Raise ActionRefused if screens may change nothing on the machine of natstui."""
+        """Raise ActionRefusal if screens may change nothing on the machine of natstui."""
         if not self._may_change_host:
-            raise ActionRefused(HOST_REFUSED)
+            raise ActionRefusal(HOST_REFUSED)
 
     def send(self, command: Command, system: str | None = None) -> None:
         """Send a command to an engine; in a replay, a command that needs a server only shows a
         toast.
 
-        Raises ActionRefused for a `HostCommand` that is not allowed.
+        Raises ActionRefusal for a `HostCommand` that is not allowed.
         """
         if isinstance(command, HostCommand):
             self.check_host_change()
@@ -215,7 +215,7 @@ class Engines:
     def request(self, command: Command, system: str | None = None) -> PendingRequest:
         """Send a command with a new id; in a replay, a request that needs a server fails at once.
 
-        Raises UsageError for a system that is no longer watched, and ActionRefused for a
+        Raises UsageError for a system that is no longer watched, and ActionRefusal for a
         `HostCommand` that is not allowed.
         """
         if isinstance(command, HostCommand):

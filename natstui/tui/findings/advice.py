@@ -15,7 +15,7 @@ from natstui.model.findings.finding import Finding
 from natstui.model.live.state import State
 from natstui.tui.frame.action_keys import Target, find_created_at_us, is_allowed
 from natstui.tui.frame.action_runner import message_list_request
-from natstui.tui.frame.messages import CommandEntered, Manage, Open, ToApp
+from natstui.tui.frame.messages import EnteredCommand, Manage, Open, ToApp
 
 ABOUT_MESSAGES = frozenset({c.POISON, c.MAX_DELIVER_REACHED, c.TERMINATED, c.FLOOR_BLOCKED})
 """Kinds of findings that open their messages."""
@@ -130,7 +130,7 @@ def find_destination(finding: Finding, state: State) -> ToApp | str:
     """
     entity, is_live = finding.entity, state.replay is None
     if not entity.stream:
-        return CommandEntered("server")
+        return EnteredCommand("server")
     exists = find_created_at_us(state, Target(entity.stream)) is not None
     if not exists:
         return f"stream {entity.stream} was deleted"

@@ -28,7 +28,7 @@ from natstui.tui.frame.head.strip import AssetNote, StatusStrip
 from natstui.tui.frame.head.tabs import TabBar
 from natstui.tui.frame.key_footer import KeyFooter
 from natstui.tui.frame.messages import (
-    CommandEntered,
+    EnteredCommand,
     LeaveReplay,
     ScreenShown,
     StateChanged,
@@ -315,7 +315,7 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     @on(CommandLine.Entered)
     def _entered(self, message: CommandLine.Entered) -> None:
-        self.app.post_message(CommandEntered(message.text))
+        self.app.post_message(EnteredCommand(message.text))
 
 
 def watch_rows(

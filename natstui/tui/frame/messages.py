@@ -66,7 +66,7 @@ class LeaveReplay(ToApp):
 
 
 @dataclass
-class CommandEntered(ToApp):
+class EnteredCommand(ToApp):
     """The user entered a command line, without its colon."""
 
     line: str

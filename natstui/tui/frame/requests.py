@@ -112,7 +112,7 @@ class Engine(Protocol):
         """Send a command whose reply is ignored."""
 
     def check_host_change(self) -> None:
-        """Raise ActionRefused if screens may change nothing on the machine of natstui."""
+        """Raise ActionRefusal if screens may change nothing on the machine of natstui."""
 
 
 @runtime_checkable
@@ -150,7 +150,7 @@ class SystemEngine:
             show_error(self._app, error)
 
     def check_host_change(self) -> None:
-        """Raise ActionRefused if screens may change nothing on the machine of natstui."""
+        """Raise ActionRefusal if screens may change nothing on the machine of natstui."""
         self._engine.check_host_change()
 
     async def change(self, command: Command, title: str = "") -> Answered:

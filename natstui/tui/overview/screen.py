@@ -17,7 +17,7 @@ from natstui.tui.findings.detail import FindingDetail
 from natstui.tui.findings.keys import FindingKeys
 from natstui.tui.frame.action_keys import is_allowed
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import CommandEntered, Open
+from natstui.tui.frame.messages import EnteredCommand, Open
 from natstui.tui.frame.selection import watch_visible_rows
 from natstui.tui.frame.systems import find_system_row, own_key, system_of
 from natstui.tui.frame.table_screen import table_columns
@@ -233,9 +233,9 @@ class OverviewScreen(LiveScreen):
             case "wrong":
                 self.finding.action_go()
             case "systems" if key is not None:
-                self.app.post_message(CommandEntered(f"ctx {key[0]}"))
+                self.app.post_message(EnteredCommand(f"ctx {key[0]}"))
             case "servers":
-                self.app.post_message(CommandEntered("servers"))
+                self.app.post_message(EnteredCommand("servers"))
             case "busiest" if key is not None:
                 self._post_for_row(Open("stream", str(key[0])), message.key)
             case "lagging" if key is not None:
@@ -261,7 +261,7 @@ class OverviewScreen(LiveScreen):
             if event.stream in state.streams.roster.rows_of_stream:
                 self._post_for_row(Open("stream", event.stream), key)
                 return
-        self.app.post_message(CommandEntered("events"))
+        self.app.post_message(EnteredCommand("events"))
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:

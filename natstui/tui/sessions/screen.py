@@ -21,7 +21,7 @@ from natstui.model.records.recording import (
 )
 from natstui.tui.frame.columns import ColumnSpec, ItemsView, Order
 from natstui.tui.frame.live import CommandPrompt, ScreenPart, prompt_command
-from natstui.tui.frame.messages import CommandEntered, Replay
+from natstui.tui.frame.messages import EnteredCommand, Replay
 from natstui.tui.frame.requests import run_task, show_reply
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
@@ -338,7 +338,7 @@ class SessionsScreen(TableScreen):
     def action_analyse(self) -> None:
         """Open the analysis of the recording under the cursor."""
         if session := self._get_session():
-            self.app.post_message(CommandEntered(f"analyze {session.id}"))
+            self.app.post_message(EnteredCommand(f"analyze {session.id}"))
 
     @on(RowSelected)
     def _replay(self) -> None:

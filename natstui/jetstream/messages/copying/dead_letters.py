@@ -68,7 +68,7 @@ async def find_dead_letters(
 async def count_again(client: Client, command: CountAgain) -> AgainCounted:
     """Return what sending messages again would do, without sending any.
 
-    Raises ActionRefused if a stream of another domain would store them as well.
+    Raises ActionRefusal if a stream of another domain would store them as well.
     """
     copy = await _make_copy(client, command)
     loses = await _describe_loss(client, copy)
@@ -87,7 +87,7 @@ async def send_again(writer: Writer, command: SendAgain) -> Account:
     """Store messages again, with one journal entry, and return the account of the copy.
 
     Raises what `send_copy` and `describe_copy_loss` raise, Conflict if the stream was recreated,
-    and ActionRefused if messages are deleted for good and that was not confirmed.
+    and ActionRefusal if messages are deleted for good and that was not confirmed.
     """
     copy = await _make_copy(writer.client, command)
     loses = await _describe_loss(writer.client, copy)

@@ -41,7 +41,7 @@ async def describe_copy_loss(source: Client, target: Client, copy: Copy) -> str 
     """Return clauses about the messages that a copy deletes at its target; None if there are none.
 
     If a stream of the target may drop messages, the messages to copy are counted first. If the
-    limits may not be read, the clause says so. Raises what `count_copy` raises, and ActionRefused
+    limits may not be read, the clause says so. Raises what `count_copy` raises, and ActionRefusal
     if a stream of another domain would store the copies as well.
     """
     subjects = await _read_target_filters(source, copy)

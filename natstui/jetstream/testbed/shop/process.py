@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from natstui.config import Connection
-from natstui.errors import EmbeddedServerFailed, NatstuiError
+from natstui.errors import EmbeddedServerError, NatstuiError
 from natstui.files import open_lock
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
@@ -67,19 +67,19 @@ def main() -> None:
 def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder for this process, because two servers would destroy each other's store.
 
-    Raises EmbeddedServerFailed if another process has the lock, or the folder is not writable.
+    Raises EmbeddedServerError if another process has the lock, or the folder is not writable.
     """
     name = folder / "natstui-demo.lock"
     try:
         descriptor = open_lock(name)
     except OSError as error:
-        raise EmbeddedServerFailed(f"{name} cannot be locked: {error.strerror}") from error
+        raise EmbeddedServerError(f"{name} cannot be locked: {error.strerror}") from error
     try:
         if sys.platform != "win32":
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError as error:
-        raise EmbeddedServerFailed(f"{folder} is in use by another `natstui demo`") from error
+        raise EmbeddedServerError(f"{folder} is in use by another `natstui demo`") from error
     finally:
         os.close(descriptor)
 

@@ -53,7 +53,7 @@ class Exporter(Part):
     def prompt_format(self, message: Export) -> None:
         """Prompt for the format and the folder of a screen's export, then request it.
 
-        Raises ActionRefused if screens may write no files.
+        Raises ActionRefusal if screens may write no files.
         """
         self._engines.check_host_change()
         count = len(message.consumers) or len(message.streams)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from natstui.errors import ActionRefused
+from natstui.errors import ActionRefusal
 from natstui.model.findings.recorded import make_known_findings
 from natstui.model.records.record import PollNow, SetInterval, SetPolling
 from natstui.model.records.recording import StartRecording, StopRecording
@@ -122,7 +122,7 @@ class Recording(Part):
         """Open the command line with `:note`, if notes may be written."""
         try:
             self._engines.check_host_change()
-        except ActionRefused as error:
+        except ActionRefusal as error:
             show_error(self._app, error)
             return
         if isinstance(self._app.screen, LiveScreen):

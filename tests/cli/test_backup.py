@@ -24,6 +24,7 @@ from natstui.jetstream.managing.backup import find_reached_limits
 from natstui.jetstream.managing.backup_folder import RESTORE_MARK
 from natstui.model.assets.fields import without_server_metadata
 from tests.accounts import Account, ClusterAccount
+from tests.cli.key_history import history_of
 from tests.cli.rewriting import speaking
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Done, Shell
@@ -137,7 +138,7 @@ async def buckets_are_usable(url: str) -> None:
         js = nc.jetstream()
         kv = await js.key_value("B")
         assert (await kv.get("k.2")).value == b"26"
-        assert len(await kv.history("k.2")) == 3
+        assert len(await history_of(kv, "k.2")) == 3
         store = await js.object_store("O")
         assert (await store.get("file")).data == b"x" * 300_000
         assert (await js.publish("s.0", b"new")).seq == 301

@@ -21,6 +21,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.buckets import is_key_filter
 from natstui.model.records.stores import ChangeKey
 from tests.accounts import Account
+from tests.cli.key_history import history_of, keys_of
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Shell
 
@@ -59,14 +60,14 @@ async def test_what_is_put_here_is_read_with_another_client(
         assert (await kv.get("bin")).value == BINARY
         with pytest.raises(nats.js.errors.KeyNotFoundError):
             await kv.get("gone")
-        assert sorted(await kv.keys()) == ["a.b", "bin"]
-        assert [(one.value, one.operation) for one in await kv.history("gone")] == [
+        assert await keys_of(kv) == ["a.b", "bin"]
+        assert [(one.value, one.operation) for one in await history_of(kv, "gone")] == [
             (b"x", None), (b"", "DEL"),
         ]  # fmt: skip
         assert ((await kv.status()).history, (await kv.status()).ttl) == (5, 86_400)
         done = await run(shell, "kv", "purge", "B", "a.b", "--yes")
         assert "all 2 revisions of a.b are removed for good" in done.stderr
-        assert [one.operation for one in await kv.history("a.b")] == ["PURGE"]
+        assert [one.operation for one in await history_of(kv, "a.b")] == ["PURGE"]
 
 
 def test_a_bucket_is_deleted_under_its_own_name(shell: Shell) -> None:

@@ -66,7 +66,7 @@ def judged(many: Iterable[Record]) -> Iterator[Record]:
     for record in many:
         yield record
         judge.add(record)
-        changed = judge.changes()
+        changed = judge.find_changes()
         if changed is not None:
             yield changed
 

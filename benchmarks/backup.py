@@ -29,7 +29,7 @@ from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup import back_up_stream
 from natstui.jetstream.managing.backup_folder import read_backup
 from natstui.jetstream.managing.restore import RestoreRequest, restore_stream
-from natstui.jetstream.managing.snapshot import Pace
+from natstui.jetstream.managing.snapshot import RateLimit
 from natstui.jetstream.testbed.broker import Broker
 
 COUNT = 1_000_000
@@ -157,7 +157,7 @@ async def measure(url: str, folder: Path) -> None:
     for _ in range(ROUNDS):
         shutil.rmtree(own, ignore_errors=True)
         backups[0].append(await timed(lambda: back_up_stream(
-            client, "S", own, Pace(), lambda *_: None, consumers=True)))  # fmt: skip
+            client, "S", own, RateLimit(), lambda *_: None, consumers=True)))  # fmt: skip
 
         async def by_hand() -> None:
             answer.update(await raw_backup(plain, raw))
@@ -171,7 +171,7 @@ async def measure(url: str, folder: Path) -> None:
             for name in ("OWN", "RAW"):
                 await api(plain, f"STREAM.DELETE.{name}")
         restores[0].append(
-            await timed(lambda: restore_stream(writer, wanted, Pace(), lambda *_: None, []))
+            await timed(lambda: restore_stream(writer, wanted, RateLimit(), lambda *_: None, []))
         )
         restores[1].append(await timed(lambda: raw_restore(plain, answer, raw)))
     print_ratio("restore", *restores)

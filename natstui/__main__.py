@@ -8,14 +8,15 @@ import sys
 from natstui import __version__
 from natstui.output import OUTPUT_FAILED_EXIT_CODE, protect_stdout, write_all
 
-_PARSED_OPTIONS = {"--help", "--engine", "--reset-terminal", "--version"}
+_OPTIONS_PARSED_BY_CLI = {"--help", "--engine", "--reset-terminal", "--version"}
+"""Options that start the command line, which is slow to import, instead of the viewer."""
 _COMPLETION_VARIABLE = "_NATSTUI_COMPLETE"
 """Environment variable that the shell sets when it requests completions."""
 _FLAG_OPTIONS = {"--ascii", "--read-only"}
 
 
 def _has_command_name(arguments: list[str]) -> bool:
-    """Return whether the arguments contain a command name; the values of options are none."""
+    """Return whether the arguments contain a command name; a value of an option does not count."""
     remaining = iter(arguments)
     for argument in remaining:
         if not argument.startswith("-"):
@@ -53,7 +54,7 @@ def main() -> None:
             sys.exit(OUTPUT_FAILED_EXIT_CODE)
     elif (
         _has_command_name(arguments)
-        or _PARSED_OPTIONS & set(arguments)
+        or _OPTIONS_PARSED_BY_CLI & set(arguments)
         or _COMPLETION_VARIABLE in os.environ
     ):
         from natstui.cli.root import run

@@ -90,9 +90,9 @@ def _refuse_manifest(text: str, name: str) -> None:
 
 def _refuse_unknown_fields(kind: AssetKind, config: Config, text: str, name: str) -> None:
     """Raise UsageError for fields that no server has, with their lines and the nearest names."""
-    known_fields = {field.path.split(".")[0] for field in fields_of(kind)} | _FIELDS_WITHOUT_FORM[
-        kind
-    ]
+    known_fields = {
+        field.path.split(".")[0] for field in fields_of(kind)
+    } | _FIELDS_ABSENT_FROM_FORMS[kind]
     inner_names_by_field = dict[str, set[str]]()
     for field in fields_of(kind):
         outer, separator, inner = field.path.partition(".")
@@ -113,7 +113,7 @@ def _refuse_unknown_fields(kind: AssetKind, config: Config, text: str, name: str
         raise UsageError(f"{name}: {'; '.join(sentences)}")
 
 
-_FIELDS_WITHOUT_FORM: Mapping[AssetKind, set[str]] = {
+_FIELDS_ABSENT_FROM_FORMS: Mapping[AssetKind, set[str]] = {
     "stream": {"template_owner", "help"},
     "consumer": {"filter_subject", "direct"},
 }

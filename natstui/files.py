@@ -60,7 +60,7 @@ def check_replaceable(target: Path, *, replaces: bool) -> None:
         raise FileExistsError(errno.EEXIST, "it exists already", str(target))
 
 
-def write_failure(
+def create_write_error(
     target: Path, error: OSError, other_error: type[NatstuiError] = UsageError
 ) -> NatstuiError:
     """Return the error that ends a command when a file could not be written.
@@ -68,11 +68,11 @@ def write_failure(
     It is WriteFailed if the disk failed. It is `other_error` if the target is wrong: it exists
     already, is no regular file, has no folder, or may not be written.
     """
-    error_type = write_failure_type(error, other_error)
+    error_type = choose_write_error_type(error, other_error)
     return error_type(f"{target} cannot be written: {error.strerror or error}")
 
 
-def write_failure_type(
+def choose_write_error_type(
     error: OSError, other_error: type[NatstuiError] = UsageError
 ) -> type[NatstuiError]:
     """Return the type of error to raise for a failed write.
@@ -87,15 +87,17 @@ def write_failure_type(
 def translate_write_errors(
     target: Path, other_error: type[NatstuiError] = UsageError
 ) -> Iterator[None]:
-    """Turn an OSError of the block into the error that `write_failure` returns."""
+    """Turn an OSError of the block into the error that `create_write_error` returns."""
     try:
         yield
     except OSError as error:
-        raise write_failure(target, error, other_error) from error
+        raise create_write_error(target, error, other_error) from error
 
 
 @contextmanager
-def complete_file(target: Path, *, replaces: bool, mode: int | None = None) -> Iterator[BinaryIO]:
+def open_atomic_file(
+    target: Path, *, replaces: bool, mode: int | None = None
+) -> Iterator[BinaryIO]:
     """Yield a file to write, which gets the name `target` once its content is on the disk.
 
     Its permissions are `mode`, or else those of the file it replaces, or what the umask leaves of
@@ -140,9 +142,9 @@ def publish_file(temporary: Path, target: Path, *, replaces: bool) -> None:
     sync_folder(target.absolute().parent)
 
 
-def write_complete(target: Path, content: bytes, *, mode: int | None = None) -> None:
+def write_atomic_file(target: Path, content: bytes, *, mode: int | None = None) -> None:
     """Write a file; after a crash, it has its old or its new content. Raises OSError."""
-    with complete_file(target, replaces=True, mode=mode) as file:
+    with open_atomic_file(target, replaces=True, mode=mode) as file:
         file.write(content)
 
 
@@ -156,7 +158,7 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def complete_folder(target: Path) -> Iterator[Path]:
+def create_atomic_folder(target: Path) -> Iterator[Path]:
     """Yield a folder to write into, which gets the name `target` once its files are on the disk.
 
     Files of a killed process for the same target are removed first. Raises OSError if the target

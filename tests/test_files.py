@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 
 from natstui import files
 from natstui.files import (
-    complete_file,
-    complete_folder,
+    create_atomic_folder,
     file_name,
     has_partial_folder,
+    open_atomic_file,
     open_regular_file,
     partial_folder,
     read_regular_file,
-    write_complete,
+    write_atomic_file,
 )
 
 
@@ -88,7 +88,7 @@ def test_only_plain_files_are_replaced(
     target = folder / "target"
     in_the_way(target)
     before = tree(folder)
-    with pytest.raises(OSError) as refused, complete_file(target, replaces=replaces) as file:
+    with pytest.raises(OSError) as refused, open_atomic_file(target, replaces=replaces) as file:
         file.write(b"new")
     assert refused.value.strerror and "it is" in refused.value.strerror
     assert tree(folder) == before
@@ -96,16 +96,16 @@ def test_only_plain_files_are_replaced(
 
 def test_a_device_is_not_replaced() -> None:
     with pytest.raises(OSError, match="it is a device"):
-        write_complete(Path(os.devnull), b"new")
+        write_atomic_file(Path(os.devnull), b"new")
     assert stat.S_ISCHR(os.lstat(os.devnull).st_mode)
 
 
 def test_what_comes_in_the_way_meanwhile_is_not_replaced(folder: Path) -> None:
     target = folder / "target"
-    with pytest.raises(OSError, match="it is a link"), complete_file(target, replaces=True):
+    with pytest.raises(OSError, match="it is a link"), open_atomic_file(target, replaces=True):
         link_to_file(target)
     other = folder / "other"
-    with pytest.raises(OSError, match="exists already"), complete_file(other, replaces=False):
+    with pytest.raises(OSError, match="exists already"), open_atomic_file(other, replaces=False):
         other.write_text("precious")
     assert (folder / "precious").read_text() == "precious"
     assert other.read_text() == "precious"
@@ -115,7 +115,7 @@ def test_what_comes_in_the_way_meanwhile_is_not_replaced(folder: Path) -> None:
 def test_a_file_that_is_not_finished_leaves_the_one_before(folder: Path) -> None:
     target = folder / "target"
     target.write_text("before")
-    with pytest.raises(KeyError), complete_file(target, replaces=True) as file:
+    with pytest.raises(KeyError), open_atomic_file(target, replaces=True) as file:
         file.write(b"half")
         raise KeyError
     assert tree(folder).keys() == {"target"}
@@ -128,7 +128,7 @@ def test_predictable_temporary_names_are_not_followed(folder: Path) -> None:
     for name in (".target.part", ".target.tmp", "target.part", "target.tmp"):
         (folder / name).symlink_to("precious")
     before = tree(folder)
-    write_complete(folder / "target", b"new")
+    write_atomic_file(folder / "target", b"new")
     after = tree(folder)
     assert after.pop("target")
     assert after == before
@@ -136,9 +136,9 @@ def test_predictable_temporary_names_are_not_followed(folder: Path) -> None:
 
 def test_two_writers_of_one_file_do_not_mix_their_bytes(folder: Path) -> None:
     target = folder / "target"
-    with complete_file(target, replaces=True) as first:
+    with open_atomic_file(target, replaces=True) as first:
         first.write(b"a" * 10)
-        with complete_file(target, replaces=True) as second:
+        with open_atomic_file(target, replaces=True) as second:
             second.write(b"b" * 20)
         first.write(b"a" * 10)
     assert target.read_bytes() == b"a" * 20
@@ -148,9 +148,9 @@ def test_the_mode_of_a_replaced_file_stays(folder: Path) -> None:
     target = folder / "target"
     target.write_text("before")
     target.chmod(0o640)
-    write_complete(target, b"new")
+    write_atomic_file(target, b"new")
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
-    write_complete(target, b"secret", mode=0o600)
+    write_atomic_file(target, b"secret", mode=0o600)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
@@ -161,23 +161,23 @@ def test_a_folder_is_written_over_nothing(
     target = folder / "target"
     in_the_way(target)
     before = tree(folder)
-    with pytest.raises(OSError, match="exists already"), complete_folder(target):
+    with pytest.raises(OSError, match="exists already"), create_atomic_folder(target):
         pass
     assert tree(folder) == before
 
 
 def test_a_second_writer_of_a_folder_is_refused_and_the_first_one_finishes(folder: Path) -> None:
     target = folder / "target"
-    with complete_folder(target) as first:
+    with create_atomic_folder(target) as first:
         (first / "content").write_text("first")
-        with pytest.raises(BlockingIOError, match="another process"), complete_folder(target):
+        with pytest.raises(BlockingIOError, match="another process"), create_atomic_folder(target):
             pass
     assert tree(target).keys() == {"content"}
     assert tree(folder).keys() == {"target", "target/content"}
 
 
 def fill_and_die(target: Path) -> None:
-    with complete_folder(target) as folder:
+    with create_atomic_folder(target) as folder:
         (folder / "left").write_text("left by a killed process")
         os._exit(9)
 
@@ -196,7 +196,7 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(folder: Path) ->
     (folder / ".target.part" / "precious").write_text("precious")
     killed(target)
     assert has_partial_folder(target)
-    with complete_folder(target) as again:
+    with create_atomic_folder(target) as again:
         (again / "content").write_text("again")
     assert tree(target).keys() == {"content"}
     assert tree(folder).keys() == {
@@ -215,7 +215,7 @@ def test_a_link_in_place_of_what_a_killed_process_left_is_not_followed(folder: P
     precious = folder / "precious"
     filled_folder(precious)
     left.symlink_to("precious")
-    with complete_folder(target) as again:
+    with create_atomic_folder(target) as again:
         (again / "content").write_text("again")
     assert (precious / "precious").read_text() == "precious"
     assert left.is_symlink()
@@ -227,13 +227,13 @@ def killed_at_each_line(target: Path) -> None:
         pid = os.fork()
         if not pid:
             sys.settrace(kill_at(number))
-            with complete_folder(target) as folder:
+            with create_atomic_folder(target) as folder:
                 (folder / "left").write_text("left")
             os._exit(0)
         _, status = os.waitpid(pid, 0)
         if target.exists():  # it was killed behind the last thing it does
             shutil.rmtree(target)
-        with complete_folder(target) as again:
+        with create_atomic_folder(target) as again:
             (again / "content").write_text("again")
         assert os.listdir(target.parent) == [target.name], f"killed at line {number}"
         shutil.rmtree(target)

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from natstui.errors import AnalysisError
-from natstui.files import open_lock, write_failure_type
+from natstui.files import choose_write_error_type, open_lock
 from natstui.paths import create_private_folder
 
 CONNECT_PORT = 15002
@@ -130,7 +130,7 @@ def prepare_tables_folder(out: str) -> str:
         with tempfile.TemporaryFile(dir=path) as file:
             file.write(b"x")
     except OSError as error:
-        kind = write_failure_type(error, AnalysisError)
+        kind = choose_write_error_type(error, AnalysisError)
         raise kind(f"cannot write the tables to {path}: {error.strerror}") from error
     _check_own_tables(path)
     return str(path)
@@ -144,7 +144,7 @@ def check_disk_space(out: str) -> None:
         with tempfile.TemporaryFile(dir=out) as file:
             file.write(bytes(_MIN_FREE_BYTES))
     except OSError as error:
-        kind = write_failure_type(error, AnalysisError)
+        kind = choose_write_error_type(error, AnalysisError)
         raise kind(f"cannot write the tables to {out}: {error.strerror}") from error
 
 
@@ -183,7 +183,7 @@ def lock_folder(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
     try:
         descriptor = open_lock(Path(out, _LOCK))
     except OSError as error:
-        kind = write_failure_type(error, AnalysisError)
+        kind = choose_write_error_type(error, AnalysisError)
         raise kind(f"cannot write the tables to {out}: {error.strerror}") from error
     try:
         try:

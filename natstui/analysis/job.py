@@ -22,7 +22,7 @@ from natstui.analysis.launch import FROM_ENVIRONMENT, REMOTE_VARIABLE
 from natstui.analysis.progress import LineSender, TextPrinter, open_pipe, redirect_output
 from natstui.analysis.result_cache import read_cached_result, run_fingerprint
 from natstui.errors import AnalysisError, NatstuiError
-from natstui.files import write_failure_type
+from natstui.files import choose_write_error_type
 from natstui.model.findings.thresholds import STUCK_AFTER_S
 
 CANCELLED_EXIT_CODE = 130
@@ -69,7 +69,7 @@ def _scratch_folder(parent: str | None) -> tempfile.TemporaryDirectory[str]:
         return tempfile.TemporaryDirectory(prefix="natstui-analysis-", dir=parent)
     except OSError as error:
         path = parent or tempfile.gettempdir()
-        kind = write_failure_type(error, AnalysisError)
+        kind = choose_write_error_type(error, AnalysisError)
         raise kind(f"cannot write to the scratch folder {path}: {error.strerror}") from error
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.folders import COMPLETION_MARKS, is_url, session_file_names, unescape_glob
-from natstui.files import write_complete
+from natstui.files import write_atomic_file
 
 _FILE_NAME = "result.json"
 _PACKAGE_FOLDER = Path(__file__).parents[1]
@@ -94,4 +94,4 @@ def delete_cached_result(out: str) -> None:
 def write_cached_result(out: str, fingerprint: str, result: dict[str, Any]) -> None:
     """Write a result and its fingerprint to a file, for the next run; raises OSError."""
     record = {"state": fingerprint, "result": result}
-    write_complete(Path(out, _FILE_NAME), json.dumps(record, ensure_ascii=False).encode())
+    write_atomic_file(Path(out, _FILE_NAME), json.dumps(record, ensure_ascii=False).encode())

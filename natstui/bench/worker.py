@@ -47,7 +47,7 @@ from natstui.bench.wire.link import WireLink, close_after_writes, pause_reading,
 from natstui.config.connection import Connection
 from natstui.decoding import decoder_of
 from natstui.errors import ConnectionLost, NatstuiError
-from natstui.files import open_lock, read_regular_file, wait_for_lock, write_complete
+from natstui.files import open_lock, read_regular_file, wait_for_lock, write_atomic_file
 from natstui.jetstream.connection.client import Client, connect
 from natstui.model.bench.counts import Counts
 from natstui.model.records.link import LinkChanged
@@ -331,7 +331,7 @@ def _add_ended_worker(file: Path, run_id: str, own_msgs: Counter[str]) -> Counte
     """
     lines = read_regular_file(file, _MAX_ENDED_BYTES).splitlines() if file.exists() else []
     lines = [*lines, msgspec.json.encode((run_id, own_msgs))][-_MAX_ENDED_WORKERS:]
-    write_complete(file, b"".join(line + b"\n" for line in lines))
+    write_atomic_file(file, b"".join(line + b"\n" for line in lines))
     total_msgs = Counter[str]()
     for line in lines:
         with contextlib.suppress(msgspec.DecodeError):  # No line of ours.

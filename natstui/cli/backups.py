@@ -50,14 +50,14 @@ from natstui.jetstream.managing.backup_folder import (
 from natstui.jetstream.managing.restore import (
     RestoredStream,
     RestoreRequest,
-    name_to_type,
+    name_to_confirm,
     read_backups,
     restore_all,
     restore_losses,
     restored_text,
     state_text,
 )
-from natstui.jetstream.managing.snapshot import Pace
+from natstui.jetstream.managing.snapshot import RateLimit
 from natstui.paths import expand_user_path
 from natstui.units import bytes_text, counted, parse_bytes
 
@@ -76,20 +76,20 @@ _replicas_option = click.option(
 )
 
 
-def parse_pace(rate: str | None) -> Pace:
-    """Return the pace of `--rate`: bytes per second, such as `10MB` or `10MB/s`; None: unlimited.
+def parse_rate_limit(rate: str | None) -> RateLimit:
+    """Return the limit of `--rate`: bytes per second, as `10MB` or `10MB/s`; None: unlimited.
 
     Raises UsageError for an invalid size, and below 1 KB.
     """
     if rate is None:
-        return Pace()
+        return RateLimit()
     try:
         bytes_per_s = parse_bytes(rate.removesuffix("/s"))
     except ValueError as error:
         raise UsageError(f"--rate: {error}") from error
     if bytes_per_s < _MIN_BYTES_PER_S:
         raise UsageError("--rate: at least 1KB, or the server aborts the transfer")
-    return Pace(bytes_per_s)
+    return RateLimit(bytes_per_s)
 
 
 def parse_folder(text: str) -> Path:
@@ -152,12 +152,13 @@ def stream_backup(
     backup is completely on disk.
     """
     stream, target = parse_name(name), parse_folder(folder)
-    pace, progress_line = parse_pace(rate), BytesLine()
+    rate_limit, progress_line = parse_rate_limit(rate), BytesLine()
     try:
         results = run_stoppable(
             connection, True, f"the backup of {stream}",
             lambda writer: back_up_stream(
-                writer.client, stream, target, pace, progress_line.show_bytes, consumers=consumers
+                writer.client, stream, target, rate_limit, progress_line.show_bytes,
+                consumers=consumers,
             ),
         )  # fmt: skip
     finally:
@@ -192,13 +193,13 @@ def backup(
             "write backup DIR, or backup verify DIR; for a folder named verify, write ./verify"
         )
     _, connection = flags.resolve()
-    target, pace, progress_line = parse_folder(folder), parse_pace(rate), BytesLine()
+    target, rate_limit, progress_line = parse_folder(folder), parse_rate_limit(rate), BytesLine()
     left_out_texts = list[str]()
     try:
         results = run_stoppable(
             connection, True, "the backup",
             lambda writer: back_up_account(
-                writer.client, target, pace, progress_line.show_bytes, left_out_texts,
+                writer.client, target, rate_limit, progress_line.show_bytes, left_out_texts,
                 consumers=consumers,
             ),
         )  # fmt: skip
@@ -212,7 +213,7 @@ def _print_backup_results(
 ) -> None:
     """Print the result for each stream; raises RequestFailed if the backup is incomplete.
 
-    `left_out_texts` say what is not in the backup of an account.
+    `left_out_texts` are the reasons why streams are not in the backup of an account.
     """
     if as_json:
         rows = [dataclasses.asdict(result) for result in results]
@@ -299,11 +300,11 @@ def stream_restore(
 
     Compares the restored stream with the backup. Never replaces an existing stream.
     """
-    pace, stored_backup = parse_pace(rate), read_backup(parse_folder(folder))
+    rate_limit, stored_backup = parse_rate_limit(rate), read_backup(parse_folder(folder))
     restore_request = RestoreRequest(
         stored_backup, parse_name(name or stored_backup.stream), replicas, subjects
     )
-    _restore(connection, [restore_request], pace, flags)
+    _restore(connection, [restore_request], rate_limit, flags)
 
 
 @command()
@@ -320,7 +321,7 @@ def restore(
     Reads the backup in DIR and compares each restored stream with it. Restores nothing if one of
     the streams exists already.
     """
-    pace, account_folder = parse_pace(rate), parse_folder(folder)
+    rate_limit, account_folder = parse_rate_limit(rate), parse_folder(folder)
     if not account_folder.is_dir() or not is_account_backup(account_folder):
         raise BackupError(
             f"{account_folder} is not the backup of an account; for the backup of a stream use "
@@ -333,13 +334,13 @@ def restore(
     if left_out_texts := read_left_out(account_folder):
         text = f"natstui: not in this backup: {'; '.join(left_out_texts)}"
         click.echo(clean_line(text), err=True)
-    _restore(connection, restore_requests, pace, flags)
+    _restore(connection, restore_requests, rate_limit, flags)
 
 
 def _restore(
     connection: Connection,
     restore_requests: Sequence[RestoreRequest],
-    pace: Pace,
+    rate_limit: RateLimit,
     flags: dict[str, Any],
 ) -> None:
     refuse_read_only(connection, flags["read_only"])
@@ -357,7 +358,7 @@ def _restore(
         await restore_all(
             writer,
             restore_requests,
-            pace,
+            rate_limit,
             progress_line.show_bytes,
             restored_streams,
             is_confirmed=is_confirmed,
@@ -387,7 +388,7 @@ def _confirm_restore(
     account's folder. Raises ActionRefusal if that is not confirmed.
     """
     backups = [restore_request.backup for restore_request in restore_requests]
-    name = name_to_type(backups, restore_requests[0].name)
+    name = name_to_confirm(backups, restore_requests[0].name)
     if not (connection.production or losses) and flags["confirm"] is None:
         return False
     streams_text = (

@@ -266,7 +266,7 @@ def copy(flags: ConnectionFlags, name: str | None, **options: Any) -> None:
         options["from_file"] = "/dev/stdin"
     copy_run = _CopyRun(flags, name, options)
     if options["dry_run"]:
-        copy_run.count()
+        copy_run.print_dry_run()
     else:
         copy_run.run()
 
@@ -301,14 +301,14 @@ class _CopyRun:
         self._stop_event = StopEvent()
 
     @property
-    def _name_to_type(self) -> str:
+    def _name_to_confirm(self) -> str:
         """Return the name to type in production: of the target, or of the copied stream."""
         selection = self._requested_selection
         source = selection.stream if selection else self._flags["from_file"]
         return str(self._flags["to_stream"] or self._flags["to_subject"] or source)
 
-    def count(self) -> None:
-        """Print which messages would be copied."""
+    def print_dry_run(self) -> None:
+        """Print how many messages the copy would send, by subject."""
 
         async def work(source: Client, writer: Writer) -> None:
             selection = await self._prepare_copy(source, None)
@@ -382,13 +382,13 @@ class _CopyRun:
             )
 
     async def _send(self, source: Client, writer: Writer, confirmed_name: str | None) -> None:
-        writer.check_allowed(self._name_to_type, confirmed_name)
+        writer.check_allowed(self._name_to_confirm, confirmed_name)
         state = self._read_state()
         copy_ = await self._prepare_copy(source, state)
         loss_text = await describe_copy_loss(source, writer.client, copy_)
         changes_text = await describe_changed_keys(source, writer.client, copy_)
         losses_text = " and ".join(filter(None, (loss_text, changes_text))) or None
-        writer.check_allowed(self._name_to_type, confirmed_name, loses=losses_text)
+        writer.check_allowed(self._name_to_confirm, confirmed_name, loses=losses_text)
         self._is_loss_confirmed = loss_text is not None
         if state is not None and state.unknown_msgs:
             await self._check_duplicates(writer.client, copy_, state)
@@ -397,7 +397,7 @@ class _CopyRun:
             copy_.on_progress = partial(_show_progress, line)
             self._stop_event = stopped_by_signal()
             await send_copy(
-                source, writer, copy_, (self._name_to_type, confirmed_name), self._stop_event
+                source, writer, copy_, (self._name_to_confirm, confirmed_name), self._stop_event
             )
 
     def _connect_source(

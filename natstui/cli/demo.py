@@ -24,7 +24,7 @@ from natstui.cli.sections import command
 from natstui.cli.terminal_line import TerminalLine
 from natstui.engine.stopping import ending_signals
 from natstui.errors import EmbeddedServerError, UsageError
-from natstui.files import write_failure
+from natstui.files import create_write_error
 from natstui.jetstream.testbed.broker import server_binary
 from natstui.paths import create_private_folder
 
@@ -34,7 +34,7 @@ _CHECK_INTERVAL_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """A running demo shop."""
+    """The address of a running demo shop, and the settings of its system account."""
 
     url: str
     """Address of one server, which sends clients the addresses of the others."""
@@ -86,7 +86,7 @@ def _writable_folder(store: Path) -> Path:
         with tempfile.TemporaryFile(dir=store):
             return store.resolve()
     except OSError as error:
-        raise write_failure(store, error) from error
+        raise create_write_error(store, error) from error
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], scratch_folder: Path) -> Shop:

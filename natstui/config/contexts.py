@@ -14,7 +14,12 @@ from typing import Any
 from natstui.clean import clean_line
 from natstui.config.references import make_absolute, nsc_profile
 from natstui.errors import UsageError
-from natstui.files import complete_file, lock_for_change, read_regular_file, translate_write_errors
+from natstui.files import (
+    lock_for_change,
+    open_atomic_file,
+    read_regular_file,
+    translate_write_errors,
+)
 from natstui.parsing import parse_json
 from natstui.paths import create_private_folder, expand_user_path
 
@@ -100,7 +105,7 @@ def load_context(name: str) -> Context:
     Raises UsageError if it does not exist, is not valid, or requires a feature that natstui lacks.
     """
     path, values = _read_context_file(name)
-    return Context(context_name(name), path, _to_settings(values, path))
+    return Context(parse_context_name(name), path, _convert_to_settings(values, path))
 
 
 def context_servers(name: str) -> str:
@@ -116,7 +121,7 @@ def _read_context_file(name: str) -> tuple[Path, dict[str, Any]]:
     try:
         values = parse_json(read_regular_file(path, MAX_CONTEXT_BYTES))
     except FileNotFoundError as error:
-        raise UsageError(_unknown_context_text(context_name(name), path)) from error
+        raise UsageError(_unknown_context_text(parse_context_name(name), path)) from error
     except OSError as error:
         raise UsageError(f"the context {path} cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -126,9 +131,9 @@ def _read_context_file(name: str) -> tuple[Path, dict[str, Any]]:
     return path, values
 
 
-def context_name(text: str) -> str:
-    """Return the name of a context from its name or the path of its file."""
-    return Path(text).stem if text.endswith(".json") else text
+def parse_context_name(name_or_path: str) -> str:
+    """Return the name of a context from its name or the path of its `.json` file."""
+    return Path(name_or_path).stem if name_or_path.endswith(".json") else name_or_path
 
 
 def context_path(name: str) -> Path:
@@ -151,7 +156,7 @@ def _unknown_context_text(name: str, path: Path) -> str:
     return f"there is no NATS CLI context {clean_line(name)!r} ({path}){hint}"
 
 
-def _to_settings(values: dict[str, Any], path: Path) -> dict[str, Any]:
+def _convert_to_settings(values: dict[str, Any], path: Path) -> dict[str, Any]:
     """Return the fields of a context under the names of natstui's settings; raises UsageError."""
     for field, feature in _UNSUPPORTED_FEATURES.items():
         if values.get(field):
@@ -192,7 +197,7 @@ def write_context(name: str, changes: Mapping[str, Any], *, new: bool) -> Path:
     secret would be removed that `changes` does not name.
     """
     path = context_path(name)
-    changes = {field: _without_relative_path(field, value) for field, value in changes.items()}
+    changes = {field: _resolve_relative_path(field, value) for field, value in changes.items()}
     if not new:
         # Raises for an unknown context before its folder is created.
         _read_context_file(name)
@@ -201,7 +206,7 @@ def write_context(name: str, changes: Mapping[str, Any], *, new: bool) -> Path:
     return path
 
 
-def _without_relative_path(field: str, value: Any) -> Any:
+def _resolve_relative_path(field: str, value: Any) -> Any:
     """Return the value of a field; a relative path in it becomes an absolute one."""
     is_file = field in SECRET_FIELDS and str(value).startswith("file://")
     return make_absolute(value) if field in PATH_FIELDS or is_file else value
@@ -293,5 +298,5 @@ def _write(path: Path, text: str, *, replaces: bool = True) -> None:
     """
     create_private_folder(path.parent)
     target = Path(os.path.realpath(path)) if replaces and path.is_file() else path
-    with complete_file(target, replaces=replaces, mode=0o600) as file:
+    with open_atomic_file(target, replaces=replaces, mode=0o600) as file:
         file.write(text.encode())

@@ -158,14 +158,12 @@ def _normalize_ip(text: str) -> str:
     """
     ip = ipaddress.ip_address(text.partition("%")[0])
     ip = getattr(ip, "ipv4_mapped", None) or ip
-    is_own = ip.is_loopback or ip.is_unspecified or _is_own_ip(str(ip))
-    return "this machine" if is_own else str(ip)
+    is_local = ip.is_loopback or ip.is_unspecified or _is_local_ip(str(ip))
+    return "this machine" if is_local else str(ip)
 
 
-def _is_own_ip(ip: str) -> bool:
-    """Return whether this machine has an IP address: a socket can only be bound to an own
-    address.
-    """
+def _is_local_ip(ip: str) -> bool:
+    """Return whether an IP address is one of this machine: a socket can be bound to it."""
     try:
         with socket.socket(
             socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_DGRAM
@@ -185,18 +183,18 @@ class _ServerInfo(msgspec.Struct):
     connect_urls: tuple[str, ...] = ()
 
 
-def cluster_addresses(own_addresses: Collection[Address]) -> tuple[Address, ...]:
+def read_cluster_addresses(own_addresses: Collection[Address]) -> tuple[Address, ...]:
     """Return the addresses that the first replying server of `own_addresses` advertises in its
     INFO.
 
-    Empty if it advertises none, or sends no INFO before TLS. A WebSocket is not read.
+    Empty if that server advertises none, or sends no INFO before TLS. A WebSocket is not read.
     """
     deadline_s = time.monotonic() + _INFO_TIMEOUT_S
     for address in own_addresses:
         if address.websocket:
             continue
         with suppress(OSError, UnicodeError, msgspec.DecodeError, RecursionError):
-            line = _first_line(address, deadline_s)
+            line = _read_first_line(address, deadline_s)
             if not line.startswith(b"INFO "):
                 continue
             addresses = []
@@ -207,7 +205,7 @@ def cluster_addresses(own_addresses: Collection[Address]) -> tuple[Address, ...]
     return ()
 
 
-def _first_line(address: Address, deadline_s: float) -> bytes:
+def _read_first_line(address: Address, deadline_s: float) -> bytes:
     """Return the first line that a server sends; raises OSError, also after the deadline."""
     line = b""
     timeout_s = max(deadline_s - time.monotonic(), 0.001)

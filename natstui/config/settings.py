@@ -21,7 +21,8 @@ class SettingsPart(BaseModel):
 class ConnectionPart(SettingsPart):
     """Settings of a connection: addresses, identity, encryption, prefixes and protection.
 
-    None is not set: the context or profile decides, else the default that the example shows.
+    A setting that is None is not set: its value comes from the context or profile, else it is the
+    default that `config.example.toml` shows.
     Secrets may be references: `env://NAME`, `file://PATH`, `data:;base64,…`, `op://…`, `nsc://…`.
     """
 
@@ -181,8 +182,8 @@ class Alert(SettingsPart):
     @field_validator("codes")
     @classmethod
     def _check_codes(cls, codes: list[str]) -> list[str]:
-        """Return the codes, each retired one as its successor; raises ValueError for an unknown
-        code.
+        """Return the codes of findings, each retired code replaced by its successor; raises
+        ValueError for an unknown code.
         """
         from natstui.model.findings.catalogue.every import KINDS, successor_of
 

@@ -13,10 +13,20 @@ from typing import Any
 from pydantic import SecretStr
 
 from natstui.config import Connection, Secret
-from natstui.config.contexts import context_name, context_servers, load_context, selected_context
+from natstui.config.contexts import (
+    context_servers,
+    load_context,
+    parse_context_name,
+    selected_context,
+)
 from natstui.config.load import LoadedSettings
 from natstui.config.references import expand_path, file_or_secret, resolve_secret
-from natstui.config.servers import Address, cluster_addresses, find_same_systems, parse_servers
+from natstui.config.servers import (
+    Address,
+    find_same_systems,
+    parse_servers,
+    read_cluster_addresses,
+)
 from natstui.config.settings import ConnectionPart, Profile, System
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
@@ -284,7 +294,7 @@ def _find_profile_protection(
     same_names = {
         name
         for name, profile in protecting_profiles.items()
-        if profile.context and context_name(profile.context) == values.get("context")
+        if profile.context and parse_context_name(profile.context) == values.get("context")
     }
     addresses_by_name = {
         name: _addresses_of(protecting_profiles[name])
@@ -298,7 +308,7 @@ def _find_profile_protection(
         if addresses_by_name[name]
     }
     if other_addresses:
-        same_names |= find_same_systems(cluster_addresses(own_addresses), other_addresses)
+        same_names |= find_same_systems(read_cluster_addresses(own_addresses), other_addresses)
     return {
         setting: name
         for setting in unset_protection
@@ -397,7 +407,12 @@ def _system_connection(
 def _choose_system(
     loaded_settings: LoadedSettings, connection_names: ConnectionNames, has_explicit_server: bool
 ) -> _ChosenSystem:
-    """Return the context or profile that all other sources override."""
+    """Return the context or profile that the first source names; an empty layer if none does.
+
+    The sources are flags, variables, the settings file, and the selection of the NATS CLI. The
+    file and the selection are not used with `has_explicit_server`: a flag or a variable names a
+    server. The selection is not used if the file names a server.
+    """
     connection_settings, origins = loaded_settings.settings.connection, loaded_settings.origins
     if connection_names.profile:
         return _choose_profile(loaded_settings, connection_names.profile, "--profile")

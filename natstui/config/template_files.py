@@ -10,7 +10,7 @@ import platformdirs
 
 from natstui.asset_file import read_asset_file
 from natstui.errors import UsageError
-from natstui.files import translate_write_errors, write_complete
+from natstui.files import translate_write_errors, write_atomic_file
 from natstui.model.assets.templates import BUILT_IN, Template
 from natstui.paths import create_private_folder
 
@@ -44,7 +44,7 @@ def save_template(name: str, config: Mapping[str, object], folder: Path | None =
     lines = [f"{key} = {_toml_value(value)}\n" for key, value in config.items() if key != "name"]
     with translate_write_errors(file):
         create_private_folder(file.parent)
-        write_complete(file, "".join(lines).encode())
+        write_atomic_file(file, "".join(lines).encode())
     return file
 
 

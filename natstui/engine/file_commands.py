@@ -25,15 +25,15 @@ from natstui.jetstream.managing.objects import ObjectChange, ObjectLink, link_ob
 from natstui.jetstream.managing.restore import (
     RestoredStream,
     RestoreRequest,
-    find_existing,
-    name_to_type,
+    find_existing_names,
+    name_to_confirm,
     read_backups,
     restore_all,
     restore_losses,
     restored_text,
     state_text,
 )
-from natstui.jetstream.managing.snapshot import Pace
+from natstui.jetstream.managing.snapshot import RateLimit
 from natstui.jetstream.messages.objects import find_names_with_chunks, read_object, save_object
 from natstui.model.records.stores import (
     BackUp,
@@ -100,7 +100,7 @@ class FileCommands:
             case StopMoving():
                 if (task := self._transfer_tasks.get(command.moving_id)) is not None:
                     task.cancel()
-                return "it is stopped", None
+                return "the transfer is stopped", None
             case _:
                 assert_never(command)
 
@@ -149,13 +149,13 @@ class FileCommands:
         return lambda moved_bytes: report("", moved_bytes, total_bytes)
 
     def _progress_reporter(self, command_id: int) -> Callable[[str, int, int], None]:
-        reported_s, reported_name = 0.0, ""
+        last_report_s, last_name = 0.0, ""
 
         def report(name: str, moved_bytes: int, total_bytes: int) -> None:
-            nonlocal reported_s, reported_name
+            nonlocal last_report_s, last_name
             now_s = time.monotonic()
-            if now_s - reported_s >= _REPORT_INTERVAL_S or name != reported_name:
-                reported_s, reported_name = now_s, name
+            if now_s - last_report_s >= _REPORT_INTERVAL_S or name != last_name:
+                last_report_s, last_name = now_s, name
                 now_us = time.time_ns() // 1000
                 self._viewer.add(FileMoved(now_us, command_id, moved_bytes, total_bytes, name))
 
@@ -170,16 +170,20 @@ async def back_up(
     `report` gets (stream, bytes so far, total bytes). Raises BackupError, and RequestFailed if the
     backup is incomplete.
     """
-    target_folder, pace, left_out = expand_user_path(command.folder), Pace(), list[str]()
+    target_folder, rate_limit, left_out = (
+        expand_user_path(command.folder),
+        RateLimit(),
+        list[str](),
+    )
     if command.stream:
         backups: Sequence[WrittenBackup] = [
             await back_up_stream(
-                client, command.stream, target_folder, pace, report, consumers=True
+                client, command.stream, target_folder, rate_limit, report, consumers=True
             )
         ]
     else:
         backups = await back_up_account(
-            client, target_folder, pace, report, left_out, consumers=True
+            client, target_folder, rate_limit, report, left_out, consumers=True
         )
     size = bytes_text(sum(backup.data_bytes for backup in backups))
     summary = f"{counted(len(backups), 'stream')}: {size} in {target_folder.absolute()}"
@@ -210,8 +214,8 @@ async def read_backup(client: Client, command: LookAtBackup) -> tuple[str, objec
         rows.append(
             BackupRow(backup.stream, f"{state_text(backup.state)}, {consumers}, {checksum_text}")
         )
-    existing_streams = await find_existing(client, [backup.stream for backup in backups])
-    name = name_to_type(backups, backups[0].stream)
+    existing_streams = await find_existing_names(client, [backup.stream for backup in backups])
+    name = name_to_confirm(backups, backups[0].stream)
     left_out = await asyncio.to_thread(read_left_out, folder)
     restore_requests = [RestoreRequest(backup, backup.stream) for backup in backups]
     loses = tuple(await restore_losses(client, restore_requests))
@@ -234,11 +238,16 @@ async def restore(
     restore_requests = [
         RestoreRequest(backup, command.to_stream or backup.stream) for backup in backups
     ]
-    is_confirmed = command.confirmed == name_to_type(backups, restore_requests[0].name)
+    is_confirmed = command.confirmed == name_to_confirm(backups, restore_requests[0].name)
     restored_streams = list[RestoredStream]()
     try:
         await restore_all(
-            writer, restore_requests, Pace(), report, restored_streams, is_confirmed=is_confirmed
+            writer,
+            restore_requests,
+            RateLimit(),
+            report,
+            restored_streams,
+            is_confirmed=is_confirmed,
         )
     except asyncio.CancelledError as error:
         if restored_streams:

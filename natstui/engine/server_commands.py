@@ -177,9 +177,9 @@ async def execute_read(writer: Writer, command: ReadingCommand) -> tuple[str, ob
             parts = (f"{counted(len(entries), 'change')} on this server", content.warning)
             return "; ".join(filter(None, parts)), newest_entries
         case ReadPlace():
-            return "where changes are made", writer.server_identity
+            return "the server identity", writer.server_identity
         case ReadNamesInUse():
-            return "what a form needs", await read_names_in_use(writer.client, command.stream)
+            return "the names in use", await read_names_in_use(writer.client, command.stream)
 
 
 SendingCommand = PublishMessage | RequestReply | PullNext | AnswerMessage
@@ -330,7 +330,7 @@ async def _change_key(writer: Writer, command: ChangeKey) -> tuple[str, object]:
 
 
 def _object_row(stored_object: StoredObject) -> ObjectRow:
-    link_text = (
+    link_target = (
         f"{stored_object.link_bucket}/{stored_object.link_name}".rstrip("/")
         if stored_object.link_bucket
         else ""
@@ -342,7 +342,7 @@ def _object_row(stored_object: StoredObject) -> ObjectRow:
         stored_object.digest,
         stored_object.stored_at_us,
         stored_object.description,
-        link_text,
+        link_target,
     )
 
 
@@ -350,7 +350,10 @@ Status = Literal["done", "refused", "failed"]
 
 
 async def _yield_to_new_tasks() -> None:
-    """Yield to the event loop, so that a new task begins: cancelled before, it closes nothing."""
+    """Yield to the event loop once, so that a new task starts.
+
+    A task that is cancelled before its start does not run its cleanup.
+    """
     await asyncio.sleep(0)
 
 
@@ -373,19 +376,20 @@ class _BackgroundReader:
             await asyncio.wait({task})
 
 
-async def _check_listening(client: Client, subjects: tuple[str, ...]) -> str | None:
-    """Raise ActionRefusal in read-only mode if push consumers would lose messages.
+async def _check_push_consumers(client: Client, subjects: tuple[str, ...]) -> str | None:
+    """Return a note if it is unknown whether push consumers would lose messages; else None.
 
-    Returns a note if that cannot be read. Without read-only mode the screen prompts before.
+    Raises ActionRefusal in read-only mode if they would. Without read-only mode, nothing is
+    checked: the screen has prompted before.
     """
     if not client.connection.read_only:
         return None
     try:
-        loses = await listening_loss(client, subjects, "")
+        loss_text = await listening_loss(client, subjects, "")
     except RequestFailed as error:
         return f"unknown whether push consumers lose messages: {error}"
-    if loses is not None:
-        raise ActionRefusal(f"{READ_ONLY}: {loses}")
+    if loss_text is not None:
+        raise ActionRefusal(f"{READ_ONLY}: {loss_text}")
     return None
 
 
@@ -431,7 +435,7 @@ class SystemCommands:
                 # One at a time: each of them is read by the server once more.
                 self._stop_event.set()
                 self._stop_event = stop = asyncio.Event()
-                return "who was found", await read_clients(client, command, stop)
+                return "the clients", await read_clients(client, command, stop)
             case StopReadingClients():
                 self._stop_event.set()
                 return "natstui has stopped reading", None
@@ -476,7 +480,7 @@ class ListenCommands:
         match command:
             case StartListening():
                 await self.close()
-                note = await _check_listening(client, command.subjects)
+                note = await _check_push_consumers(client, command.subjects)
                 # In a thread: numpy takes longer to import than the loop may be blocked.
                 module = await asyncio.to_thread(import_module, _LISTENER)
                 listener = module.Listener(command, self._viewer.add)
@@ -489,7 +493,7 @@ class ListenCommands:
                 return f"listening to {', '.join(command.subjects)}", note
             case LookAtSubjects():
                 self._running_listener().set_row_options(command.look)
-                return "shown as wanted", None
+                return "the rows are changed", None
             case ReadHeard():
                 message = self._running_listener().find(command.heard_id)
                 return f"message {command.heard_id:,}", message

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from natstui.analysis.gold.availability import find_availability_problems
-from natstui.analysis.gold.verdict import merge_equal
+from natstui.analysis.gold.verdict import merge_equal_findings
 from tests.analysis.clocks import CLOCKS, ENDED_US, FULL_US, HELD_US, KNOWN, PLAN
 from tests.analysis.locally import Answers, AnswersOfSome
 
@@ -59,7 +59,7 @@ def test_a_step_of_the_clock_is_told_and_is_no_gap(told: AnswersOfSome) -> None:
     ]
     # Findings of one cause are one.
     found = find_availability_problems(told.frame("availability")).where("cause = 'clock_step'")
-    (row,) = merge_equal(found).collect()
+    (row,) = merge_equal_findings(found).collect()
     one = "the clock was set forward by 3600.0 s"
     assert row["sentence"] == f"{one}, and 1 more like this in 2 sessions"
 

@@ -80,9 +80,9 @@ REFUSED = frozenset(
 """Flags of the NATS CLI that are answered with the form of here."""
 
 _CALLS = frozenset((
-    "complete_file", "write_complete", "complete_folder", "partial_folder", "publish_file",
-    "open_log", "open_lock", "write_text", "write_bytes", "mkdir", "mkdtemp", "TemporaryDirectory",
-    "touch", "symlink_to",
+    "open_atomic_file", "write_atomic_file", "create_atomic_folder", "partial_folder",
+    "publish_file", "open_log", "open_lock", "write_text", "write_bytes", "mkdir", "mkdtemp",
+    "TemporaryDirectory", "touch", "symlink_to",
 ))  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from natstui.bench.result.library import impossible_values
+from natstui.bench.result.library import find_impossible_values
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.model.bench.counts import main_latency, merge_latencies, total_counts
@@ -69,7 +69,7 @@ def check_accounts(result: BenchmarkResult) -> None:
     """What the workers counted adds up, and every message of a whole run is accounted for."""
     assert total_counts(worker.counts for worker in result.workers) == result.counts
     # What a run saves can be read again.
-    assert list(impossible_values(result, "result")) == []
+    assert list(find_impossible_values(result, "result")) == []
     if not result.partial:
         assert result.accounting.closes, result.accounting.missing
 

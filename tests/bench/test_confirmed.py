@@ -601,7 +601,7 @@ async def test_a_run_that_listens_where_a_push_consumer_delivers_is_confirmed(
     publishing = Role("pubs", "publish", subject="for.app", total_msgs=2)
     for what in (plan(role, duration_s=0.1), plan(role, publishing)):
         shown = await shown_of(connection, what)
-        assert "C of OWN delivers to for.app, where nobody listens" in shown.question
+        assert "C of OWN delivers to for.app, which has no subscriber" in shown.question
         assert (shown.name, await pending(nc)) == ("for.app", 1)
     other = replace(role, subject="for.other", queue=None)
     await Benchmark(plan(other, duration_s=0.1), connection, Records()).check()

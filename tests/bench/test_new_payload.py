@@ -162,9 +162,9 @@ def test_what_is_sent_changes_with_the_next_block_and_keeps_its_stamp() -> None:
 def test_what_one_sends_that_waits_for_each_reply_changes_with_the_next_message() -> None:
     settings = SenderSettings(orders(Role("p", "request")))
     single = FrameBuilder(settings, b"_INBOX.x")
-    assert single.build(1, 0, 0)[1] == BEFORE
+    assert single.build_frame(1, 0, 0)[1] == BEFORE
     settings.change(Payload(size_bytes=AFTER))
-    frame, payload_bytes = single.build(2, 0, 0)
+    frame, payload_bytes = single.build_frame(2, 0, 0)
     assert payload_bytes == AFTER and f" {AFTER}\r\n".encode() in frame
 
 

@@ -950,7 +950,7 @@ def test_the_restore_of_an_empty_stream_says_that_its_source_is_read_again(
     shell.ok("stream", "rm", "S", "--yes")
     done = shell.run("stream", "restore", str(tmp_path / "backup"))
     assert done.returncode == 0
-    assert "starts its source A anew" in done.stdout + done.stderr
+    assert "copies its source A from the start" in done.stdout + done.stderr
 
 
 async def _summed(url: str) -> None:

@@ -192,7 +192,9 @@ async def test_what_the_target_has_removed_is_no_duplicate_that_it_has(
             assert emptied.returncode == 4
             assert (account["duplicate_msgs"], account["refused_msgs"]) == (0, 10)
             (reason,) = account["refusals"]
-            assert f"{stream} has removed what it stored of it before" in reason and "2m" in reason
+            assert (
+                f"{stream} has removed the copy that it stored before" in reason and "2m" in reason
+            )
 
 
 async def test_of_messages_with_one_id_it_is_not_said_that_the_target_had_the_others(

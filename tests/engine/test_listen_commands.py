@@ -34,7 +34,7 @@ async def test_read_only_it_takes_nothing_of_a_push_consumer(account: Account) -
         await js.publish("s", b"precious")
         client = await connect(Connection(servers=(account.url,), read_only=True))
         commands = ListenCommands(Unread())
-        refused = "read-only: .*: C of S delivers to push.here, where nobody listens"
+        refused = "read-only: .*: C of S delivers to push.here, which has no subscriber"
         with pytest.raises(ActionRefusal, match=refused):
             await commands.execute(client, StartListening(1, ("push.here",), LOOK), print)
         sentence, _ = await commands.execute(client, StartListening(2, ("push.*",), LOOK), print)

@@ -24,7 +24,7 @@ from natstui.jetstream.managing.restore import (
     _remove_remains,
     restore_stream,
 )
-from natstui.jetstream.managing.snapshot import Pace, finish_uninterrupted
+from natstui.jetstream.managing.snapshot import RateLimit, finish_uninterrupted
 from natstui.jetstream.testbed.broker import Broker
 from tests.jetstream.flushing import flushed
 
@@ -147,7 +147,7 @@ async def _backed_up(
     await flushed(nc)
     while (await nc.jetstream().stream_info("S")).state.messages < messages_count:
         await asyncio.sleep(0.05)
-    await back_up_stream(client, "S", folder, Pace(), lambda *_: None, consumers=True)
+    await back_up_stream(client, "S", folder, RateLimit(), lambda *_: None, consumers=True)
     await nc.jetstream().delete_stream("S")
     await nc.close()
 
@@ -165,7 +165,7 @@ async def _stopped(
             if after_s is not None:
                 loop.call_later(after_s, restoring.cancel)
 
-    restoring = asyncio.create_task(restore_stream(writer, wanted, Pace(), progress, done))
+    restoring = asyncio.create_task(restore_stream(writer, wanted, RateLimit(), progress, done))
     with suppress(asyncio.CancelledError):
         await restoring
     return loop.time() - last_s

@@ -221,7 +221,7 @@ def test_an_edit_says_which_messages_have_a_ttl_that_begins_to_count(
         config = session.config("B")
         with pytest.raises(ActionRefusal) as refused:
             session.apply("edit_stream", "B", config | {"allow_msg_ttl": True})
-        assert "2 messages with a TTL are removed for good once it is over" in str(refused.value)
+        assert "2 messages with a TTL are removed for good when the TTL ends" in str(refused.value)
         create(session, "C")
         store(session, "c.x")
         session.apply("edit_stream", "C", session.config("C") | {"allow_msg_ttl": True})
@@ -525,7 +525,7 @@ def consumer_info(session: AdminSession, **config: Any) -> dict[str, Any]:
     [
         ({}, {}, False, None),
         ({}, {}, True, None),
-        ({}, {"ack_policy": "all"}, True, "clients of C hold 2 messages"),
+        ({}, {"ack_policy": "all"}, True, "clients of C have 2 messages to ack"),
         ({}, {"ack_policy": "all"}, False, None),
         ({}, {"ack_policy": "none"}, False, None),
         ({"retention": "interest"}, {"ack_policy": "none"}, False, "is removed when it is"),
@@ -564,7 +564,7 @@ def test_next_asks_before_it_acknowledges_what_others_hold(
             session.run(pull_identified(session.writer, PullNext(1, "S", "C", wait_s=1)))
     asked = shell.run("consumer", "next", "S", "C", "--ack")
     assert (asked.returncode, asked.stdout) == (5, "")
-    assert "clients of C hold 1 message" in asked.stderr
+    assert "clients of C have 1 message to ack" in asked.stderr
     done = shell.run("consumer", "next", "S", "C", "--ack", "--yes")
     assert done.returncode == 0, done.stderr
     with admin_session(account.url, tmp_path) as session:
@@ -591,7 +591,7 @@ def test_listening_to_where_a_push_consumer_delivers_is_asked_for(
     for words in (("sub", "for.app"), ("reply", "for.app", "x")):
         asked = shell.run(*words, "--count", "1")
         assert asked.returncode == 5, asked.stderr
-        assert "C of S delivers to for.app, where nobody listens" in asked.stderr
+        assert "C of S delivers to for.app, which has no subscriber" in asked.stderr
     asked = shell.run("sub", "for.group", "--queue", "workers", "--count", "1")
     assert asked.returncode == 5 and "each message is not delivered again" in asked.stderr
     # Neither a wildcard nor another group starts a consumer.

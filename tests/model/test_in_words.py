@@ -13,20 +13,20 @@ _S = 1_000_000_000
 _DAY = 86_400 * _S
 
 STREAMS = [
-    ({"name": "A"}, "Takes A; keeps each message for ever; on disk of one server."),
+    ({"name": "A"}, "Stores A; keeps each message for ever; on disk of one server."),
     (
         {"name": "A", "retention": "workqueue", "max_age": 7 * _DAY, "num_replicas": 3},
-        "Takes A; keeps each message until one consumer has acknowledged it or is 7d old; on "
+        "Stores A; keeps each message until one consumer has acknowledged it or is 7d old; on "
         "disk of 3 servers.",
     ),
     (
         {"subjects": ["a.>", "b"], "max_msgs": 1000, "max_bytes": 1 << 30, "discard": "new"},
-        "Takes a.>, b; keeps each message, at most 1,000 messages and 1GB in total, then new "
+        "Stores a.>, b; keeps each message, at most 1,000 messages and 1GB in total, then new "
         "ones are refused; on disk of one server.",
     ),
     (
         {"name": "A", "max_msgs_per_subject": 1, "max_msgs": 1, "storage": "memory"},
-        "Takes A; keeps each message, at most 1 message in total, then the oldest are removed, "
+        "Stores A; keeps each message, at most 1 message in total, then the oldest are removed, "
         "only the last of each subject; in the memory of one server.",
     ),
     (
@@ -39,7 +39,7 @@ STREAMS = [
     ),
     (
         {"name": "A", "retention": "interest"},
-        "Takes A; keeps each message until every consumer whose filter matches has acknowledged "
+        "Stores A; keeps each message until every consumer whose filter matches has acknowledged "
         "it; on disk of one server.",
     ),
     (

@@ -4,7 +4,7 @@ import pytest
 
 from natstui.model.assets.consumer_rules import consumer_problems, consumer_warnings
 from natstui.model.assets.differences import differences
-from natstui.model.assets.meaning import size_estimate
+from natstui.model.assets.meaning import size_estimate_text
 from natstui.model.assets.rules import NamesInUse, OtherStream
 from natstui.model.assets.stream_rules import stream_problems, stream_warnings
 from natstui.model.assets.subjects import contains, mapping_problem, overlap
@@ -84,7 +84,7 @@ def test_a_second_consumer_of_a_work_queue_is_warned() -> None:
 
 def test_the_size_estimate_counts_overhead_and_replicas() -> None:
     config = {"subjects": ["abcd"], "num_replicas": 3}
-    assert size_estimate(config, 1000, 100) == (
+    assert size_estimate_text(config, 1000, 100) == (
         "1,000 messages of 100 take 131 KiB × 3 replicas = 393 KiB on disk; "
         "33.2 KiB of it is overhead"
     )

@@ -569,7 +569,7 @@ def test_what_cannot_be_written_when_a_pack_is_unpacked_is_not_called_unreadable
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     file, sessions = packed(tmp_path), tmp_path / "sessions"
-    monkeypatch.setattr(ustar, "write_complete", full)
+    monkeypatch.setattr(ustar, "write_atomic_file", full)
     with pytest.raises(SessionError) as told:
         unpack(file, sessions)
     assert str(told.value) == f"cannot write {sessions}: No space left on device"

@@ -111,11 +111,11 @@ def test_what_is_asked_for_may_be_recorded(start: Start) -> None:
 
 
 def test_records_without_room_are_counted() -> None:
-    waiting = RecordQueue(max_rows=2)
+    waiting = RecordQueue(max_queued_rows=2)
     for number in range(5):
         waiting.add(Noted(number, "x"))
     assert len(waiting.get_all(0)) == 2
-    assert (waiting.new_lost_count(), waiting.new_lost_count()) == (3, 0)
+    assert (waiting.count_newly_lost(), waiting.count_newly_lost()) == (3, 0)
     waiting.add(Noted(9, "room again"))
     assert waiting.get_all(0) == [Noted(9, "room again")]
 

@@ -499,7 +499,7 @@ async def takes_nothing_unasked_or_of_a_consumer_created_again(
             lambda: isinstance(viewer.app.screen, Prompt) and question in viewer.words, question
         )
 
-    await asks(LISTENING, "P of OWN delivers to for.app, where nobody listens")
+    await asks(LISTENING, "P of OWN delivers to for.app, which has no subscriber")
     await viewer.press("escape")
     assert (await js.consumer_info("OWN", "P")).num_pending == 5
     await asks(TAKING, "up to 5 messages of consumer C are acknowledged")

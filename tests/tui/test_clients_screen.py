@@ -70,7 +70,7 @@ async def test_who_pulls_listens_and_publishes_is_named_with_the_share_of_each(
             await viewer.until(lambda: {"C", "P"} <= viewer.rows().keys(), "the consumers")
             await opened(viewer, ListenersScreen, "end")
             await viewer.until(lambda: "ears" in viewer.rows(), "who listens")
-            assert 'who listens to "to.them" in the group team' in viewer.words
+            assert 'subscribers of "to.them" in the group team' in viewer.words
             assert viewer.rows()["ears"]["subject"] == "to.them"
             await viewer.press("escape")
 

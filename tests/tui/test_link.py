@@ -168,7 +168,7 @@ def test_a_poll_is_shown_once_it_is_known_what_is_wrong_in_it() -> None:
         assert follower.fold_without_findings(scenario.poll(2)) and follower.state is shown
         # What nothing is judged by is not shown before what it comes after, either.
         assert follower.fold_without_findings(Noted(1, "x")) and follower.state is shown
-        follower.judge()
+        follower.update_findings()
         assert (
             len(follower.state.streams) == 1
             and follower.state.findings.evaluation.streams is not None

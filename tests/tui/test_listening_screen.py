@@ -75,7 +75,7 @@ async def test_subjects_are_counted_in_a_tree_and_a_list_and_two_screens_do_not_
         await viewer.until(lambda: subjects(viewer) == tree, "enter closes what is open")
         for internal in (True, False):
             await viewer.press("i")
-            assert screen_of(viewer).looking.look.internal is internal
+            assert screen_of(viewer).looking.options.internal is internal
         await viewer.press("t")
         flat = {"shop.eu.paid": "3", "shop.eu.sent": "2", "shop.us": "1"}
         await viewer.until(lambda: subjects(viewer) == flat, str(flat))
@@ -90,7 +90,7 @@ async def test_subjects_are_counted_in_a_tree_and_a_list_and_two_screens_do_not_
         await viewer.press("space")
         await nc.publish("shop.us", b"more")
         await viewer.until(lambda: came(viewer) == 7, "what comes is counted")
-        assert "HELD" in viewer.text
+        assert "PAUSED" in viewer.text
         assert subjects(viewer) == flat
         await viewer.press("space")
         await viewer.until(lambda: subjects(viewer)["shop.us"] == "2")
@@ -189,7 +189,7 @@ async def test_what_the_engine_refuses_to_take_of_a_push_consumer_is_named() -> 
         await viewer.until(lambda: viewer.sent(StartListening), "it is asked for")
         (command,) = viewer.sent(StartListening)
         assert command.subjects == ("push.here",)
-        refused = "read-only: C of S delivers to push.here, where nobody listens"
+        refused = "read-only: C of S delivers to push.here, which has no subscriber"
         await viewer.feed(Answered(2_000_000, command.command_id, "refused", refused))
         await viewer.until(lambda: refused in viewer.words, refused)
         # Another connection may have other permissions: it is asked for again, once.
@@ -212,7 +212,7 @@ async def test_panes_and_the_other_table_have_the_keys(shared: Shared) -> None:
         assert screen.panes.messages.has_focus
         assert not screen.panes.subjects.display
         await viewer.press("m", "greater_than_sign")
-        await viewer.until(lambda: screen.looking.look.by == "bytes_per_s")
+        await viewer.until(lambda: screen.looking.options.by == "bytes_per_s")
         await viewer.press("slash")
         await typed(viewer, "(", "enter")
         await viewer.until(lambda: "is not a regular expression" in viewer.words)

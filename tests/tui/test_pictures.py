@@ -149,7 +149,7 @@ def held(viewer: Viewer) -> Iterator[None]:
 
     def newest_record_s() -> float:
         return (
-            viewer.app.parts.engines.home_follower._polled_s
+            viewer.app.parts.engines.home_follower._polled_at_s
             + since_poll_us(viewer.app.state) / 1e6
         )
 

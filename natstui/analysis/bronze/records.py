@@ -184,7 +184,7 @@ def _has_null(values: str, item: Any) -> str:
 
 
 def _optional_columns(cls: type) -> set[str]:
-    """Return the columns that older recordings do not have, except columns of differences."""
+    """Return the columns that older recordings lack, except those of `DIFFERENCE_COLUMNS`."""
     return {*added_columns(cls)} - {*DIFFERENCE_COLUMNS.values()}
 
 
@@ -244,9 +244,9 @@ def _invalid_poll(poll: str) -> Iterator[str]:
     yield f"{streams} IS NULL OR {consumers} IS NULL"
     yield from _invalid_fields(streams, StreamColumns)
     as_differences = _join_or(_invalid_fields(consumers, ConsumersAsDifferences))
-    as_they_are = _join_or(_invalid_fields(consumers, ConsumerColumns))
+    as_values = _join_or(_invalid_fields(consumers, ConsumerColumns))
     difference_condition = f"{consumers}.{_DIFFERENCE_COLUMN} IS NOT NULL"
-    yield f"IF({difference_condition}, {as_differences}, {as_they_are})"
+    yield f"IF({difference_condition}, {as_differences}, {as_values})"
 
 
 _DIFFERENCE_COLUMN = DIFFERENCE_COLUMNS["ack_floor_stream_seq"]

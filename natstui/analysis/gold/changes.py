@@ -57,20 +57,27 @@ def compute_change(inputs: GoldInputs) -> DataFrame:
     changes = _configuration_changes(inputs.silver.configuration)
     is_shortly_before = F.col("changed_at_us") > F.col("start_at_us") - CHANGE_WINDOW_US
     is_shortly_before &= F.col("changed_at_us") <= F.col("latest_at_us")
-    is_of_consumer = F.col("of").isNull() | (F.col("of") == F.col("consumer"))
+    is_of_consumer = F.col("changed_consumer").isNull() | (
+        F.col("changed_consumer") == F.col("consumer")
+    )
     rows = problems.join(changes, ["session", "stream"]).where(is_shortly_before & is_of_consumer)
-    change = F.struct("changed_at_us", F.col("of").isNotNull().alias("own"), "change")
+    is_consumer_change = F.col("changed_consumer").isNotNull()
+    change = F.struct("changed_at_us", is_consumer_change.alias("is_consumer_change"), "change")
     rows = rows.groupBy("session", "stream", "consumer", "trouble", "start_at_us", "detail").agg(
         F.max(change).alias("newest")
     )
     rows = rows.select("*", "newest.*")
     after_us = F.greatest(F.col("start_at_us") - F.col("changed_at_us"), F.lit(0))
-    changed_asset = F.when(F.col("own"), "consumer").otherwise("stream")
+    changed_asset = F.when(F.col("is_consumer_change"), "consumer").otherwise("stream")
     return CHANGE.conform(rows.withColumns({"after_s": after_us / 1e6, "changed": changed_asset}))
 
 
 def _collect_problems(inputs: GoldInputs, thresholds: Thresholds) -> DataFrame:
-    """Return the problems, with `latest_at_us`, the latest time of a change that caused it."""
+    """Return the problems.
+
+    `latest_at_us` is the last time at which a poll can first show the change that caused the
+    problem.
+    """
     stuck = inputs.gold("stuck").where(F.col("cause") != PAUSED.word)
     lag_text = F.format_string("up to %d pending", "pending_max_msgs")
     redelivery_text = F.format_string("%d messages again", "repeated_msgs")
@@ -118,12 +125,12 @@ def _configuration_changes(configuration: DataFrame) -> DataFrame:
         text = F.concat(F.lit(f"{name} "), texts[0], F.lit(" → "), texts[1])
         parts.append(F.when(~previous.eqNullSafe(current), text))
     changes_text = F.concat_ws(", ", *parts)
-    rows = configuration.withColumn("words", changes_text).where(F.col("change_count") > 0)
+    rows = configuration.withColumn("text", changes_text).where(F.col("change_count") > 0)
     return rows.select(
         "session", "stream",
-        F.col("consumer").alias("of"),
+        F.col("consumer").alias("changed_consumer"),
         F.col("at_us").alias("changed_at_us"),
-        F.when(F.col("words") == "", OTHER_SETTINGS).otherwise(F.col("words")).alias("change"),
+        F.when(F.col("text") == "", OTHER_SETTINGS).otherwise(F.col("text")).alias("change"),
     )  # fmt: skip
 
 

@@ -144,20 +144,20 @@ def _slope_error() -> Column:
 def _with_estimates(rows: DataFrame, stream_rate: DataFrame) -> DataFrame:
     last_rate = stream_rate.groupBy("session", "stream").agg(
         F.max_by("published_per_s", "bucket_at_us").alias("published_per_s"),
-        F.count_distinct("created_at_us").alias("made_count"),
+        F.count_distinct("created_at_us").alias("creations_count"),
     )
     of_name = Window.partitionBy("session", "stream", "consumer").orderBy("created_at_us")
     # A recreated stream has recreated consumers, too.
-    is_recreated = F.row_number().over(of_name) > F.coalesce("made_count", F.lit(1))
+    is_recreated = F.row_number().over(of_name) > F.coalesce("creations_count", F.lit(1))
     rows = rows.join(last_rate, ["session", "stream"], "left")
     pending = F.col("pending_last_msgs")
-    drain = drain_s(pending, F.col("recent_growth_per_min") / 60)
+    time_to_drain_s = drain_s(pending, F.col("recent_growth_per_min") / 60)
     estimate = F.when(pending == 0, F.lit(0.0)).when(
         F.col("published_per_s") > 0, pending / F.col("published_per_s")
     )
     return rows.withColumns(
         {
-            "drain_s": drain,
+            "drain_s": time_to_drain_s,
             "behind_estimate_s": estimate,
             "behind_last_s": F.coalesce("behind_last_s", estimate),
             "made_again": is_recreated,
@@ -167,8 +167,9 @@ def _with_estimates(rows: DataFrame, stream_rate: DataFrame) -> DataFrame:
 
 def drain_s(pending_msgs: Column, trend_msgs_per_s: Column) -> Column:
     """Return the time (s) until nothing is pending, by the rule of `model.live.limits`."""
-    drained = F.when(pending_msgs == 0, F.lit(0.0))
-    return drained.when(trend_msgs_per_s < 0, pending_msgs / -trend_msgs_per_s)
+    return F.when(pending_msgs == 0, F.lit(0.0)).when(
+        trend_msgs_per_s < 0, pending_msgs / -trend_msgs_per_s
+    )
 
 
 LAG_PERIOD = Table(
@@ -225,10 +226,10 @@ def find_lagging_consumers(lags: DataFrame) -> DataFrame:
     )
     state_text = F.when(F.col("never_caught_up"), "never caught up").otherwise("falls behind")
     pending = count_text(F.col("pending_last_msgs"), "message")
-    unseen_text = F.concat(
+    last_sample_text = F.concat(
         F.lit("when it was last seen, "), duration_text("unseen_s"), F.lit(" before the end")
     )
-    count_time_text = F.when(F.col("unseen_s") < STALE_S, "at the end").otherwise(unseen_text)
+    count_time_text = F.when(F.col("unseen_s") < STALE_S, "at the end").otherwise(last_sample_text)
     sentence = F.concat(state_text, F.lit(", "), pending, F.lit(" pending "), count_time_text)
     direction = F.when(F.col("growth_per_min") < 0, "fewer").otherwise("more")
     growth_text = F.when(F.col("growth_per_min").isNull(), UNKNOWN_GROWTH).otherwise(

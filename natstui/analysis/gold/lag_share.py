@@ -34,10 +34,10 @@ LAG_SHARE = Table(
 
 
 def compute_lag_share(silver: Silver) -> DataFrame:
-    """Return `lag_share`: one row per consumer, from its samples."""
+    """Return `lag_share`: per consumer, how long its next message waited at its samples."""
     age_s = F.greatest(F.col("at_us") - F.col("next_at_us"), F.lit(0)) / 1e6
     age_s = F.when(F.col("next_at_us").isNotNull(), age_s)
-    # Without pending messages nothing waits; otherwise the age must have been measured.
+    # Without pending messages the wait is 0; otherwise the age must have been measured.
     wait_s = F.when(F.col("pending_msgs") == 0, F.lit(0.0)).otherwise(age_s)
     rows = silver.consumer_sample.withColumn("wait_s", wait_s)
     known_count = F.count("wait_s")

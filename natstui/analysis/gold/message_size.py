@@ -39,10 +39,10 @@ def compute_message_size(silver: Silver) -> DataFrame:
             "bytes": F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0)),
         }
     )
-    last_known = F.when(F.col("bytes").isNotNull(), F.col("mono_us"))
+    known_mono_us = F.when(F.col("bytes").isNotNull(), F.col("mono_us"))
     rows = rows.groupBy("series_id", *STREAM_KEY, "hour_at_us").agg(
         F.coalesce(F.sum("published_msgs"), F.lit(0)).alias("published_msgs"),
-        F.max_by("bytes", last_known).alias("message_bytes"),
+        F.max_by("bytes", known_mono_us).alias("message_bytes"),
         F.min("bytes").alias("message_min_bytes"),
         F.max("bytes").alias("message_max_bytes"),
     )

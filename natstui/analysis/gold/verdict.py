@@ -118,16 +118,18 @@ def rank_findings(findings: DataFrame) -> DataFrame:
     The weight of each further finding of a kind is reduced. Each stream and consumer is listed
     once.
     """
-    rows = merge_by_subject(merge_simultaneous(_without_explained_lag(merge_equal(findings))))
+    rows = merge_by_subject(
+        merge_simultaneous(_without_explained_lag(merge_equal_findings(findings)))
+    )
     of_kind = Window.partitionBy("kind").orderBy(
         F.col("weight").desc(), "subject", "cause", "start_at_us"
     )
     rank = F.row_number().over(of_kind)
     weight = F.col("weight") * F.pow(F.lit(_NEXT_WEIGHT_FACTOR), rank - 1)
     is_certain = (F.col("kind") == RECORDING_KIND) & (rank <= _CERTAIN_COUNT)
-    rows = rows.withColumns({"weight": weight, "sure": is_certain})
+    rows = rows.withColumns({"weight": weight, "is_certain": is_certain})
     worst_first = (F.col("weight").desc(), "kind", "subject", "cause")
-    selected = rows.orderBy(F.col("sure").desc(), *worst_first).limit(MAX_FINDINGS_COUNT)
+    selected = rows.orderBy(F.col("is_certain").desc(), *worst_first).limit(MAX_FINDINGS_COUNT)
     selected = selected.withColumns(
         {name: _advice_field(name) for name in ("harm", "code", "advice")}
     )
@@ -138,7 +140,7 @@ def rank_findings(findings: DataFrame) -> DataFrame:
 
 
 def merge_simultaneous(rows: DataFrame) -> DataFrame:
-    """Return findings; of those with the same cause that started together, only the worst."""
+    """Return findings; only the worst of several with the same cause that started together."""
     at_us, weight = F.col("start_at_us"), F.col("weight")
     group_columns = ("session", "kind", "cause")
     in_order = Window.partitionBy(*group_columns).orderBy("start_at_us", "subject")
@@ -185,7 +187,7 @@ def _next_values(order: WindowSpec, name: str, count: int) -> list[Column]:
 
 
 def merge_by_subject(rows: DataFrame) -> DataFrame:
-    """Return findings; of those about the same stream or consumer, only the worst.
+    """Return findings; only the worst of several about the same stream or consumer.
 
     Lost messages are the worst. The evidence names the others, and the largest weight counts.
     """
@@ -261,8 +263,11 @@ def _advice_field(name: str) -> Column:
     return F.nullif(lookup_value(F.concat_ws("/", "kind", "cause"), values), F.lit(""))
 
 
-def merge_equal(findings: DataFrame) -> DataFrame:
-    """Return the finding with the largest weight per kind, subject and cause, and the number."""
+def merge_equal_findings(findings: DataFrame) -> DataFrame:
+    """Return one finding per kind, subject and cause: that with the largest weight.
+
+    `times_count` is the number of findings that it represents.
+    """
     group_columns = ("kind", "subject", "cause")
     shown_fields = F.struct(
         "session", "sentence", "evidence", "start_at_us", "end_at_us", "weight"

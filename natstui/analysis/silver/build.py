@@ -151,7 +151,7 @@ def _write_rows(
     )
     if finding_table is not None:
         store.write_silver(FINDING, finding_table)
-    for table, rows in _small_record_tables(records, first_keyframes, kinds):
+    for table, rows in _tables_with_lines(records, first_keyframes, kinds):
         if table == EVENT and unjudged_rows:
             rows = rows.unionAll(store.create_rows(EVENT, unjudged_rows))
         store.write_silver(table, rows)
@@ -200,10 +200,13 @@ def _count_excluded_lines(segments: DataFrame) -> int:
     return row["torn"] or 0
 
 
-def _small_record_tables(
+def _tables_with_lines(
     lines: DataFrame, first_keyframes: DataFrame, kinds: set[str]
 ) -> Iterator[tuple[Table, DataFrame]]:
-    """Yield each table of small records whose kinds of lines occur, with its rows."""
+    """Yield the tables of events, configurations and benchmarks that have lines, with their rows.
+
+    `kinds` are the kinds of lines that were read.
+    """
     for table, line_kinds, rows in _EVENT_TABLES:
         if kinds.intersection(line_kinds):
             yield table, rows(lines)

@@ -1,4 +1,4 @@
-"""Tables of the small records: advisories, sampled acks, events, configurations."""
+"""Tables of advisories, sampled acks, events and configurations."""
 
 from __future__ import annotations
 

@@ -211,14 +211,14 @@ class Store:
 
         `rows` have a session and a segment; `number` is unique for each write of a run.
         """
-        is_open = F.when(F.col("segment").endswith(_SEALED_SUFFIX), "").otherwise(_OPEN_SUFFIX)
-        piece = F.concat(self._part_column(), F.lit(f"/{self._run}-{number}"), is_open)
+        open_suffix = F.when(F.col("segment").endswith(_SEALED_SUFFIX), "").otherwise(_OPEN_SUFFIX)
+        piece = F.concat(self._part_column(), F.lit(f"/{self._run}-{number}"), open_suffix)
         self._write_pieces(rows.withColumn(PART_COLUMN, piece), f"{self.root}/bronze/{table}")
 
     def piece_name(self, session: str, segment: str, number: int) -> str:
         """Return the name of the piece to which `write_bronze` writes a segment."""
-        is_open = "" if segment.endswith(_SEALED_SUFFIX) else _OPEN_SUFFIX
-        return f"{self._new_parts[session]}/{self._run}-{number}{is_open}"
+        open_suffix = "" if segment.endswith(_SEALED_SUFFIX) else _OPEN_SUFFIX
+        return f"{self._new_parts[session]}/{self._run}-{number}{open_suffix}"
 
     def bronze(self, table: str, ddl: str, pieces: set[str], sessions: list[str]) -> DataFrame:
         """Return the rows of `sessions` in `pieces` of a bronze table, as columns `ddl`.
@@ -349,9 +349,9 @@ class Store:
         return table.name in self._empty_tables
 
     def gold(self, table: Table) -> DataFrame:
-        """Return the rows of a gold table: those that this run wrote, or the published ones.
+        """Return the rows of a gold table that this run wrote.
 
-        They are the published ones after `use_published_gold` returned true.
+        After `use_published_gold` returned true, they are the rows of the published table.
         """
         if self.is_empty(table):
             return table.empty_dataframe(self.spark)
@@ -365,7 +365,10 @@ class Store:
         return self._gold_rows[table.name]
 
     def use_published_gold(self, tables: tuple[Table, ...], fingerprint: str) -> bool:
-        """Use the published gold tables if all have this fingerprint; return whether they do."""
+        """Use the published gold tables if all are complete and have this fingerprint.
+
+        Return whether they are used.
+        """
         gold, mark = f"{self.root}/gold", f"{FINGERPRINT_PREFIX}{self.format}-{fingerprint}"
         if self._files is None or not self._files.exists(f"{gold}/{mark}"):
             return False

@@ -34,7 +34,7 @@ _JSON_HEAD = b'{"stamp":"'
 
 
 def payload_stamp_layout(payload: Payload) -> StampLayout:
-    """Return the layout of the stamp in a payload, without its run."""
+    """Return the layout of the stamp in a payload; the id of the run is not set."""
     if payload.kind == "json":
         return StampLayout(len(_JSON_HEAD), STAMP_BYTES, as_hex=True)
     return binary_stamp_layout(payload.size_bytes)

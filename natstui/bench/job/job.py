@@ -32,7 +32,8 @@ def sent_subject(role: Role) -> str:
 def published_msgs(orders: Orders, counts: Counts) -> dict[str, int]:
     """Return how many messages a worker with these counts published to each stream of its run.
 
-    Only streams that the run created are included. The numbers are maxima.
+    Only streams that the run created are included. The numbers are upper limits: a message without
+    an ack counts as published.
     """
     stored_msgs = (
         counts.sent_msgs - counts.duplicate_acked_msgs - counts.refused_msgs + counts.retried_msgs
@@ -57,7 +58,7 @@ async def delete_asset(
     own_msgs: Mapping[str, int],
     timeout_s: float | None = None,
 ) -> str:
-    """Delete an asset of a run by an API verb; return why it is kept, or "" if it was deleted.
+    """Delete an asset of a run by an API verb; return the reason why it is kept, "" if deleted.
 
     A stream is kept if it was recreated during the run (`created_streams` has those of the run),
     or if it has more messages than `own_msgs`, which the run's workers published to each stream.
@@ -122,9 +123,9 @@ class Job:
         if duration_s < 0.02:
             await asyncio.sleep(max(duration_s, 0))
             return
-        waiting = asyncio.ensure_future(self.stopping.wait())
-        await asyncio.wait({waiting}, timeout=duration_s)
-        waiting.cancel()
+        stop_task = asyncio.ensure_future(self.stopping.wait())
+        await asyncio.wait({stop_task}, timeout=duration_s)
+        stop_task.cancel()
 
 
 class RetryPolicy:

@@ -61,8 +61,8 @@ class StampLayout:
 
     def pack(self, due_ns: int, publisher: int, seq: int, sent_ns: int) -> bytes:
         """Return one stamp as bytes; times are of the steady clock in ns."""
-        second = self.run_word + (publisher << _SEQ_BITS) + seq
-        stamp = _STAMP.pack(due_ns + self.time_word, second, sent_ns)[: self.length]
+        second_word = self.run_word + (publisher << _SEQ_BITS) + seq
+        stamp = _STAMP.pack(due_ns + self.time_word, second_word, sent_ns)[: self.length]
         return stamp.hex().encode() if self.as_hex else stamp
 
 
@@ -70,14 +70,14 @@ NO_STAMP = StampLayout(0, 0)
 
 
 def layout_of_run(layout: StampLayout, run_id: str, epoch_ns: int) -> StampLayout:
-    """Return the same layout for the stamps of one run.
+    """Return the layout with the id and the epoch of a run.
 
     `epoch_ns` is a time (CLOCK_MONOTONIC) before its first message.
     """
     stamp_id = zlib.crc32(run_id.encode()) % (1 << 2 * _ID_BITS)
-    first, second = (part << _TIME_BITS for part in divmod(stamp_id, 1 << _ID_BITS))
+    first_half, second_half = (half << _TIME_BITS for half in divmod(stamp_id, 1 << _ID_BITS))
     return StampLayout(
-        layout.offset, layout.length, layout.as_hex, first - epoch_ns, second, epoch_ns
+        layout.offset, layout.length, layout.as_hex, first_half - epoch_ns, second_half, epoch_ns
     )
 
 
@@ -135,12 +135,12 @@ def read_stamps(payloads: Bytes2D, layout: StampLayout) -> Stamps | None:
     if layout.as_hex:
         nibbles = _FROM_HEX[raw]
         raw = ((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).astype(np.uint8)
-    # Each column is copied once by itself: what works on it then finds all of it together.
+    # Each column is copied once, so that it is contiguous in memory: operations are faster then.
     stamp_words: Int64s = np.array(raw.view(np.int64).T, order="C")
     own_mask = None
     stamp_words[0] -= layout.time_word + layout.epoch_ns
     stamp_words[1] -= layout.run_word
-    # Of a message of this run nothing is left now in the highest bits of both.
+    # In a message of this run the highest bits of both words are now 0.
     foreign_bits = (stamp_words[0] | stamp_words[1]) >> _TIME_BITS
     if foreign_bits.any():
         own_mask = foreign_bits == 0

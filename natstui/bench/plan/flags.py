@@ -1,4 +1,4 @@
-"""Makes plans of the short forms of `natstui bench`, and changes plans: `msgs=1M`, `rate=1000`."""
+"""Creates plans of the commands of `natstui bench`; changes plans by flags such as `msgs=1M`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _has_end(role: Role) -> bool:
     return role.traits.has_end
 
 
-def _consumes(role: Role) -> bool:
+def _has_shared_consumer(role: Role) -> bool:
     return role.traits.has_shared_consumer
 
 
@@ -73,8 +73,9 @@ def _set_clients(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
 
 
 def _set_sleep(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Let each sender send one message per `value`, a duration; without senders, set the
-    processing delay of the receivers.
+    """Set the rate of each sender to one message per `value`, a duration.
+
+    Without senders, set the processing delay of the receivers.
     """
     each_s = parse_duration_ns(value) / 1e9
     if not each_s:
@@ -162,13 +163,13 @@ def _set_consumer(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     if any(role.traits.is_push for role in plan.roles):
         raise ValueError("a push consumer is always created for the run: omit its name")
     return _change_roles(
-        plan, _consumes, lambda role: replace(role, consumer=value), "shares a consumer"
+        plan, _has_shared_consumer, lambda role: replace(role, consumer=value), "shares a consumer"
     )
 
 
 def _set_double_acks(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
     return _change_roles(
-        plan, _consumes, lambda role: replace(role, acks="double"), "acknowledges"
+        plan, _has_shared_consumer, lambda role: replace(role, acks="double"), "acknowledges"
     )
 
 
@@ -389,9 +390,11 @@ def _set_duration(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
 
 
 def _set_msgs(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    sends = any(role.traits.has_end for role in plan.roles)
+    has_role_with_end = any(map(_has_end, plan.roles))
     return _set_in_patterns(
-        plan, _LIMITED_PATTERNS if sends else _RECEIVING_PATTERNS, total_msgs=parse_count(value)
+        plan,
+        _LIMITED_PATTERNS if has_role_with_end else _RECEIVING_PATTERNS,
+        total_msgs=parse_count(value),
     )
 
 

@@ -24,7 +24,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """An assertion on a figure, such as `p99 < 20ms`."""
+    """A parsed assertion on a figure, such as `p99 < 20ms`."""
 
     text: str
     metric: str
@@ -32,7 +32,7 @@ class Check:
     limit: float
 
     def failure(self, figures: Metrics) -> str | None:
-        """Return a sentence if the figures of a run fail the check; None if they pass."""
+        """Return the reason why the figures of a run fail the check; None if they pass."""
         value = figures.get(self.metric)
         if value is None:
             return f"{self.text}: this benchmark has no {self.metric}"

@@ -18,7 +18,7 @@ from natstui.bench.result.environment import Environment
 from natstui.bench.result.metrics import Metrics, medians, metrics
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, SessionError
-from natstui.files import read_regular_file, write_complete
+from natstui.files import read_regular_file, write_atomic_file
 from natstui.model.bench.counts import (
     LATENCY_FIELDS,
     Counts,
@@ -132,8 +132,8 @@ def save(run: SavedRun, folder: Path) -> Path:
     path = folder / f"{run.name}.json"
     try:
         create_private_folder(folder)
-        write_complete(path, encode(run))
-        write_complete(path.with_suffix(".hlog"), _histogram_log(run).encode())
+        write_atomic_file(path, encode(run))
+        write_atomic_file(path.with_suffix(".hlog"), _histogram_log(run).encode())
     except OSError as error:
         raise SessionError(f"the run cannot be saved in {folder}: {error.strerror}") from error
     return path
@@ -154,7 +154,7 @@ def _read_list_entry(path: Path) -> ListedRun:
         run = _read_run(path)
     except SessionError as error:
         return ListedRun(path.stem, str(path), problem=str(error))
-    # The name it is found by is that of its file.
+    # A run is found by the name of its file.
     return ListedRun(path.stem, str(path), run.title, run.at_us, run.partial, len(run.repetitions))
 
 
@@ -165,7 +165,7 @@ def load(name: str, folder: Path) -> SavedRun:
     """
     path = Path(name)
     if not (name.endswith(".json") and path.is_file()):
-        path = folder / f"{_find_name(name, run_names(folder))}.json"
+        path = folder / f"{_resolve_run_name(name, run_names(folder))}.json"
     return _read_run(path)
 
 
@@ -222,19 +222,19 @@ def _find_errors(run: SavedRun) -> Iterator[str]:
     if not is_possible_time(run.at_us):
         yield "its time is not possible"
     for number, result in enumerate(run.results):
-        yield from impossible_values(result, f"results[{number}]")
+        yield from find_impossible_values(result, f"results[{number}]")
     for number, timeline in enumerate(run.timelines):
-        yield from impossible_values(timeline, f"timelines[{number}]")
+        yield from find_impossible_values(timeline, f"timelines[{number}]")
     if len(run.repetitions) != len(run.results):
         yield f"repetitions has {len(run.repetitions)} entries, and results {len(run.results)}"
         return
     figures = [metrics(result) for result in run.results]
     for number, saved in enumerate(run.repetitions):
-        yield from _wrong_figures(saved, figures[number], f"repetitions[{number}]")
-    yield from _wrong_figures(run.metrics, medians(figures), "metrics")
+        yield from _find_wrong_figures(saved, figures[number], f"repetitions[{number}]")
+    yield from _find_wrong_figures(run.metrics, medians(figures), "metrics")
 
 
-def _wrong_figures(saved: Metrics, figures: Metrics, field: str) -> Iterator[str]:
+def _find_wrong_figures(saved: Metrics, figures: Metrics, field: str) -> Iterator[str]:
     """Yield a sentence for each saved figure that differs from the figure of the results."""
     for name, value in saved.items():
         if name in figures and value != figures[name]:
@@ -274,7 +274,7 @@ _PARTIAL_SUMS = ("sent_msgs", "received_msgs")
 _ROUNDING_RATIO = 1e-9
 
 
-def impossible_values(value: object, field: str) -> Iterator[str]:
+def find_impossible_values(value: object, field: str) -> Iterator[str]:
     """Yield a sentence for each impossible part of a value; `field` is the name of its field."""
     if isinstance(value, LatencyCounts):
         if not is_histogram(value):
@@ -282,19 +282,19 @@ def impossible_values(value: object, field: str) -> Iterator[str]:
         return
     if isinstance(value, tuple):
         for number, part_value in enumerate(value):
-            yield from impossible_values(part_value, f"{field}[{number}]")
+            yield from find_impossible_values(part_value, f"{field}[{number}]")
     elif is_dataclass(value):
         for part in fields(value):
-            yield from impossible_values(getattr(value, part.name), f"{field}.{part.name}")
+            yield from find_impossible_values(getattr(value, part.name), f"{field}.{part.name}")
     elif isinstance(value, int | float) and value < 0:
         yield f"{field} is {value}, which is negative"
     match value:
         case Counts():
-            yield from _above_totals(value, _TOTALS_OF_COUNTS, field)
+            yield from _find_excessive_counts(value, _TOTALS_OF_COUNTS, field)
         case Accounting():
-            yield from _accounting_contradictions(value, field)
+            yield from _find_accounting_contradictions(value, field)
         case BenchmarkResult():
-            yield from _contradictions(value, field)
+            yield from _find_contradictions(value, field)
         case Timeline():
             times_us = (value.began_at_us, value.ended_at_us)
             if not all(map(is_possible_time, times_us)) or times_us[0] > times_us[1]:
@@ -303,16 +303,18 @@ def impossible_values(value: object, field: str) -> Iterator[str]:
                 yield f"{field}.slice_us is 0"
 
 
-def _accounting_contradictions(accounting: Accounting, field: str) -> Iterator[str]:
-    yield from _above_totals(accounting, _TOTALS_OF_ACCOUNTING, field)
+def _find_accounting_contradictions(accounting: Accounting, field: str) -> Iterator[str]:
+    yield from _find_excessive_counts(accounting, _TOTALS_OF_ACCOUNTING, field)
     if accounting.closes == bool(accounting.missing):
         yield f"{field}.closes is {str(accounting.closes).lower()}, which its missing contradicts"
     # Without the last reports of a worker the sums do not add up, and it received more.
     if accounting.closes:
-        yield from _above_totals(accounting, (("distinct_msgs", ("received_msgs",)),), field)
+        yield from _find_excessive_counts(
+            accounting, (("distinct_msgs", ("received_msgs",)),), field
+        )
 
 
-def _contradictions(result: BenchmarkResult, field: str) -> Iterator[str]:
+def _find_contradictions(result: BenchmarkResult, field: str) -> Iterator[str]:
     """Yield a sentence for each part of a result that contradicts another part."""
     accounting, counts = result.accounting, result.counts
     if counts != total_counts(worker.counts for worker in result.workers):
@@ -321,13 +323,15 @@ def _contradictions(result: BenchmarkResult, field: str) -> Iterator[str]:
         msgs, workers_msgs = getattr(accounting, name), getattr(counts, name)
         if msgs > workers_msgs or (name in _SUMS and msgs != workers_msgs):
             yield f"{field}.accounting.{name} is {msgs}, but that of all workers is {workers_msgs}"
-    if result.verdict == "ok" and accounting.complaints:
-        yield f"{field}.verdict is ok, but {accounting.complaints[0]}"
+    if result.verdict == "ok" and accounting.incomplete_reasons:
+        yield f"{field}.verdict is ok, but {accounting.incomplete_reasons[0]}"
     if (result.fairness_ratio or 0) > 1 + _ROUNDING_RATIO:
         yield f"{field}.fairness_ratio is {result.fairness_ratio}, which is above 1"
 
 
-def _above_totals(counts: Counts | Accounting, totals: _TotalNames, field: str) -> Iterator[str]:
+def _find_excessive_counts(
+    counts: Counts | Accounting, totals: _TotalNames, field: str
+) -> Iterator[str]:
     """Yield a sentence for each count that exceeds the sum of its totals."""
     for name, total_names in totals:
         part_msgs = getattr(counts, name)
@@ -337,7 +341,11 @@ def _above_totals(counts: Counts | Accounting, totals: _TotalNames, field: str) 
             yield f"{field}.{name} is {part_msgs}, more than {total_text}"
 
 
-def _find_name(name: str, names: list[str]) -> str:
+def _resolve_run_name(name: str, names: list[str]) -> str:
+    """Return the name of the run that `name` means: equal, a part of it, or `-1` for the newest.
+
+    Raises NotFound unless exactly one run matches.
+    """
     if re.fullmatch(r"-\d+", name) and int(name[1:]) <= len(names):
         return names[int(name)]
     matches = [run_name for run_name in names if run_name == name] or [

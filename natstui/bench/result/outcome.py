@@ -209,7 +209,7 @@ def _verdict(outcome: RunOutcome, accounting: Accounting) -> Verdict:
         return "failed"
     if outcome.stopped:
         return "stopped"
-    return "incomplete" if accounting.complaints else "ok"
+    return "incomplete" if accounting.incomplete_reasons else "ok"
 
 
 def _were_text(count: int, noun: str) -> str:
@@ -244,7 +244,7 @@ def _notes(outcome: RunOutcome, accounting: Accounting) -> Iterable[str]:
     if accounting.retried_msgs:
         retried_text = _were_text(accounting.retried_msgs, "message")
         yield f"{retried_text} sent again: the first try was refused"
-    yield from accounting.complaints
+    yield from accounting.incomplete_reasons
 
 
 def _redelivery_text(outcome: RunOutcome) -> str:

@@ -37,7 +37,7 @@ from natstui.model.assets.limits_loss import (
     OVERHEAD_BYTES,
     LimitedStream,
     Publishing,
-    destinations_of,
+    find_target_subjects,
     rolled_up_filters,
     stored_filters,
 )
@@ -66,7 +66,7 @@ class RunTarget:
     name: str
     """The name to type, if the run must be confirmed."""
     loses: str | None = None
-    """A text about messages of others that it removes: acked ones, or those beyond limits."""
+    """A text about messages of others that the run removes, by acks or by limits of streams."""
     streams: tuple[str, ...] = ()
     """The names of the existing streams that store its messages, or that it reads."""
     consumer: str | None = None
@@ -255,11 +255,11 @@ class RunAssets:
             if name == existing:
                 losses += await self._consumer_losses(name, consumers)
                 losses += await self._own_consumer_losses(name, info)
-        # Of several the newest: another one in the place of any is newer.
+        # The newest creation time: a consumer or stream that was recreated later has a newer one.
         times_us = [time_us(info["created"]) for info in consumers.values()]
         times_us = times_us or list(created_at_us.values())
         return RunTarget(
-            self._name_to_type(tuple(consumers), tuple(streams), is_loss=bool(losses)),
+            self._name_to_confirm(tuple(consumers), tuple(streams), is_loss=bool(losses)),
             " and ".join(dict.fromkeys(losses)) or None,
             tuple(streams),
             next(iter(consumers), None),
@@ -326,7 +326,7 @@ class RunAssets:
                     f"{role.subject} is for requests to the server: a benchmark cannot use it"
                 )
 
-    def _name_to_type(
+    def _name_to_confirm(
         self, consumers: tuple[str, ...], streams: tuple[str, ...], *, is_loss: bool
     ) -> str:
         stream = self.plan.stream
@@ -423,7 +423,9 @@ class RunAssets:
 
         If `streams`, which store the messages, is None, the clause states that they are unknown.
         """
-        effects = await describe_side_effects(self.client, destinations_of(role.payload.headers))
+        effects = await describe_side_effects(
+            self.client, find_target_subjects(role.payload.headers)
+        )
         if effects is not None:
             return [effects]
         is_bucket = self.plan.stream is not None and self.plan.stream.history_count is not None
@@ -753,7 +755,7 @@ def published_removal(
     )
     limited_stream = LimitedStream(config, state, subject_counts.msgs, subject_counts.is_last)
     publishing = Publishing(msgs, stored_bytes)
-    limited_msgs = limited_stream.removed(publishing).others_msgs
+    limited_msgs = limited_stream.count_removed(publishing).others_msgs
     rolled_up_msgs = _count_rolled_up_msgs(config, state["messages"], senders, subject_counts)
     return PublishedRemoval(
         max(limited_msgs, rolled_up_msgs or 0),

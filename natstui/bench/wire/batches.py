@@ -31,7 +31,7 @@ class BatchPublisher(ABC):
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self.job, self.link = job, link
-        # The server reads it with every message: as short as is surely ours alone.
+        # The server reads the name with every message: it is as short as a unique name can be.
         prefix, _, name = link.nc.new_inbox().rpartition(".")
         self.name = name[-_NAME_CHARS:]
         """Unique start of the ids of this publisher's batches."""
@@ -49,7 +49,7 @@ class BatchPublisher(ABC):
         return self._retry.should_retry(status, err_code, was_lost=was_lost, count=count)
 
     def check(self) -> None:
-        """Raise the error of the link, if any; handle a connection that was lost since."""
+        """Raise the error of the link, if any; handle a connection lost since the last check."""
         if self.link.failure.done():
             raise self.link.failure.result()
         if self.link.lost_count != self._lost_count:
@@ -151,7 +151,7 @@ class AtomicPublisher(BatchPublisher):
 
     def _on_run(self, run: FrameRun, now_ns: int) -> None:
         for row, last in enumerate(read_digits(run.subjects[:, -SEQ_DIGITS:]).tolist()):
-            # Nothing is known any more of a batch that was given up with its connection.
+            # A batch whose connection was lost is not in the dictionary any more.
             count = self._batch_sizes.pop(last, 0)
             numbers = np.arange(last - count + 1, last + 1)
             reply = run.text(row, run.layout.payload)
@@ -191,8 +191,8 @@ class AtomicPublisher(BatchPublisher):
 
 
 _MAX_FLOW_MSGS = 1000
-_FLOWS = 8
-"""Limit of outstanding acks of a fast batch: its window has the messages of that many acks."""
+_MAX_OUTSTANDING_ACKS = 8
+"""Limit of outstanding acks of a fast batch: its window has the messages of as many acks."""
 _MAX_FLOW_S = 0.05
 """Maximum time from the first to the last due message of one ack, at a low rate."""
 _START, _APPEND, _END = 0, 1, 3
@@ -249,8 +249,8 @@ class _FastBatch:
 
 
 def _flow_msgs(role: Role) -> int:
-    """Return after how many messages the server sends an ack: fewer at a low rate."""
-    flow = min(max(role.window_msgs // _FLOWS, 1), _MAX_FLOW_MSGS)
+    """Return the number of messages per ack of a fast batch: fewer at a low rate."""
+    flow = min(max(role.window_msgs // _MAX_OUTSTANDING_ACKS, 1), _MAX_FLOW_MSGS)
     rates = [
         rate
         for segment in role.schedule
@@ -274,7 +274,7 @@ class FastPublisher(BatchPublisher):
         super().__init__(job, link)
         role = job.orders.role
         self._flow = _flow_msgs(role)
-        self._window = Window(job.tally, self._flow * _FLOWS)
+        self._window = Window(job.tally, self._flow * _MAX_OUTSTANDING_ACKS)
         self._batches_count = 0
         self._batch = self._new_batch(0)
         self._is_ending = False
@@ -296,7 +296,7 @@ class FastPublisher(BatchPublisher):
     async def run(self) -> None:
         """Open the batch with its first message, add all others by the schedule, and close it."""
         pace, window = Pace(self.job), self._window
-        # In smaller writes the server is busy with the first while we make the next.
+        # With smaller writes, the server reads the first while this process creates the next.
         max_msgs = min(self._flow, self.job.orders.role.batch_msgs)
         while (due_msgs := await pace.next_messages(max_msgs)) is not None:
             await self._wait_for_room(due_msgs.count)
@@ -381,7 +381,7 @@ class FastPublisher(BatchPublisher):
 
     def _on_run(self, run: FrameRun, now_ns: int) -> None:
         for row in range(len(run)):
-            # Id, flow, "fail", place in the batch, operation, "$FI".
+            # Id, flow, "fail", sequence in the batch, operation, "$FI".
             tokens = run.text(row, run.layout.subject).split(b".")
             if tokens[-6] != self._batch.name:
                 continue
@@ -391,7 +391,7 @@ class FastPublisher(BatchPublisher):
                 if not self._handle_refusal(int(tokens[-3]), run.status, payload, now_ns):
                     return
             elif reply.get("type") != "gap":
-                # After a gap the server closes the batch, and says what it has of it.
+                # After a gap the server closes the batch, and acks the messages that it stored.
                 self._handle_ack(reply, now_ns)
         # The first reply acks no message: it only opens the batch.
         self._window.wake()
@@ -419,7 +419,6 @@ class FastPublisher(BatchPublisher):
         """Handle a refusal from this batch sequence on; return False if it ends the run."""
         batch, window, err_code = self._batch, self._window, error_code(reply)
         number = batch.first + sequence - 1
-        # A refusal is a sign of life, too.
         first_open = batch.first + batch.acked_msgs
         open_numbers = window.select_open(np.arange(first_open, window.next_number))
         if self.should_retry(status, err_code, 0):

@@ -71,7 +71,7 @@ class FrameBuilder:
             )
         ]
 
-    def build(self, number: int, due_ns: int, now_ns: int) -> tuple[bytearray, int]:
+    def build_frame(self, number: int, due_ns: int, now_ns: int) -> tuple[bytearray, int]:
         """Return the frame of message `number`, valid until the next call, and its payload bytes.
 
         Times are of the steady clock in ns.
@@ -182,7 +182,7 @@ class _PendingReply:
         if not parts[-1].isdigit() or len(data) != start + int(parts[-1]) + 2:
             return False
         if verb == b"HMSG":
-            # What stands behind the version would be a status.
+            # Text after the version would be a status.
             if not data.startswith(_NO_STATUS, start) or not parts[2].isdigit():
                 return False
             start += int(parts[2])
@@ -256,7 +256,7 @@ class RoundTripper(ABC):
             data = self.frame(due_msg[0], due_msg[1], sent_ns)
             await self._exchange(duplicate_socket, data)
             while self.should_retry():
-                # The loop is due meanwhile, and the connection may be another afterwards.
+                # Other tasks of the loop run meanwhile, and the connection may be replaced.
                 await asyncio.sleep(RetryPolicy.RETRY_DELAY_S)
                 reply.expect(due_msg[0])
                 await self._exchange(duplicate_socket, data)
@@ -295,7 +295,7 @@ class RoundTripper(ABC):
                 try:
                     data_read = receive_data(link, duplicate_socket, _READ_BYTES)
                 except BlockingIOError:
-                    # A server that is frozen or slow must not keep us from reporting.
+                    # While a server is frozen or slow, the worker must send its reports.
                     await asyncio.sleep(0)
                     began_ns = began_ns or time.monotonic_ns()
                     is_timed_out = time.monotonic_ns() - began_ns > self._timeout_ns
@@ -329,7 +329,7 @@ class SyncPublisher(RoundTripper):
 
     def frame(self, number: int, due_ns: int, sent_ns: int) -> bytearray:
         """Return the frame of message `number`, and count the message as sent."""
-        data, size_bytes = self._frames.build(number, due_ns, sent_ns)
+        data, size_bytes = self._frames.build_frame(number, due_ns, sent_ns)
         self.job.tally.count_sent(1, size_bytes, sent_ns)
         return data
 
@@ -367,7 +367,7 @@ class Requester(SyncPublisher):
         if status is not None:
             self.job.tally.add("unanswered_msgs")
             subject = self.job.orders.role.subject
-            raise RequestFailed(f'nobody answers on "{subject}"', code=status)
+            raise RequestFailed(f'no responder on "{subject}"', code=status)
         self.times.add(due_ns, sent_ns, len(reply))
 
     def flush(self) -> None:

@@ -35,7 +35,7 @@ from natstui.errors import (
     SessionError,
     UsageError,
 )
-from natstui.files import check_replaceable, complete_file, translate_write_errors
+from natstui.files import check_replaceable, open_atomic_file, translate_write_errors
 from natstui.jetstream.connection.writer import MissingConfirmation
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult, WorkerResult
@@ -358,7 +358,7 @@ def _write_csv(run: library.SavedRun, path: Path) -> None:
         csv_writer.writerows(
             (run.name, repetition, *_csv_cells(worker)) for worker in result.workers
         )
-    with translate_write_errors(path), complete_file(path, replaces=False) as file:
+    with translate_write_errors(path), open_atomic_file(path, replaces=False) as file:
         file.write(csv_text.getvalue().encode())
 
 
@@ -391,5 +391,5 @@ def _check_result(run: library.SavedRun, checks: list[Check]) -> None:
         raise AssertionFailed("; ".join(failures))
     for result in run.results:
         if result.verdict == "incomplete":
-            complaints = "; ".join(result.accounting.complaints)
-            raise AssertionFailed(f"not every message is accounted for: {complaints}")
+            incomplete_reasons = "; ".join(result.accounting.incomplete_reasons)
+            raise AssertionFailed(f"not every message is accounted for: {incomplete_reasons}")

@@ -30,7 +30,7 @@ from natstui.jetstream.system.clients import read_consumer, read_pull_clients, r
 from natstui.jetstream.system.requests import ServerRequests
 from natstui.model.clients.recipients import ConsumerDelivery, Listener
 from natstui.model.clients.requests import TappedRequests
-from natstui.model.clients.text import IDLE_NOTE, cost_text, idle_text
+from natstui.model.clients.text import IDLE_NOTE, idle_text, tap_summary_text
 from natstui.units import count_text, counted, duration_text
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _client_lines(consumer: ConsumerDelivery, consumer_clients: ConsumerClients)
         for pin, text in zip(consumer.pins, pinned_lines, strict=True)
         if pin not in seen_pins
     ]
-    return [*lines, cost_text(consumer_clients, "pull")]
+    return [*lines, tap_summary_text(consumer_clients, "pull")]
 
 
 def _push_lines(consumer: ConsumerDelivery, consumer_clients: list[Listener]) -> list[str]:

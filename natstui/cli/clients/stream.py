@@ -19,7 +19,7 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.system.clients import read_publishers, read_subjects
 from natstui.jetstream.system.reply_tap import MAX_MSGS
 from natstui.jetstream.system.requests import ServerRequests
-from natstui.model.clients.text import anonymous_text, cost_text
+from natstui.model.clients.text import anonymous_text, tap_summary_text
 
 if TYPE_CHECKING:
     from natstui.config import Connection
@@ -60,7 +60,7 @@ def publishers(
         click.echo(line)
     if requests.anonymous_msgs:
         click.echo(anonymous_text(requests))
-    click.echo(cost_text(requests, "message"))
+    click.echo(tap_summary_text(requests, "message"))
     stop_event.check("reading")
 
 

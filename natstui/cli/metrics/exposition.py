@@ -38,9 +38,9 @@ _CONSUMER_AGES: tuple[tuple[str, str, str], ...] = (
     ("last_ack_seconds", "acked_at_us", "Seconds since the last acknowledgement"),
 )
 
-MAX_DELETED_FINDINGS = 100
+MAX_DELETION_FINDINGS = 100
 """Limit of findings about deleted streams and consumers, whose names may change without end."""
-_DELETED_KINDS = frozenset((CONSUMER_DELETED, STREAM_DELETED))
+_DELETION_KINDS = frozenset((CONSUMER_DELETED, STREAM_DELETED))
 
 _K = TypeVar("_K")
 
@@ -210,20 +210,20 @@ def _metric_columns(columns: Iterable[Column[Any]]) -> Iterator[tuple[str, str, 
             yield field.metric, field.help.rstrip("."), field.name
 
 
-def _limit_deleted_findings(findings: Iterable[Finding]) -> list[Finding]:
+def _limit_deletion_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings; of those about deleted streams and consumers, only the newest 100."""
     all_findings = list(findings)
-    deleted_since_us = [
-        finding.since_us for finding in all_findings if finding.kind in _DELETED_KINDS
+    deletions_since_us = [
+        finding.since_us for finding in all_findings if finding.kind in _DELETION_KINDS
     ]
-    if len(deleted_since_us) <= MAX_DELETED_FINDINGS:
+    if len(deletions_since_us) <= MAX_DELETION_FINDINGS:
         return all_findings
-    oldest_us, selected_findings, count = sorted(deleted_since_us)[-MAX_DELETED_FINDINGS], [], 0
+    oldest_us, selected_findings, count = sorted(deletions_since_us)[-MAX_DELETION_FINDINGS], [], 0
     for finding in all_findings:
-        is_deleted = finding.kind in _DELETED_KINDS
-        if is_deleted and (finding.since_us < oldest_us or count >= MAX_DELETED_FINDINGS):
+        is_deletion = finding.kind in _DELETION_KINDS
+        if is_deletion and (finding.since_us < oldest_us or count >= MAX_DELETION_FINDINGS):
             continue
-        count += is_deleted
+        count += is_deletion
         selected_findings.append(finding)
     return selected_findings
 
@@ -231,11 +231,11 @@ def _limit_deleted_findings(findings: Iterable[Finding]) -> list[Finding]:
 def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
     """Yield a gauge with a line per finding; its value is the start in Unix seconds.
 
-    Of the findings about deleted streams and consumers, only the newest `MAX_DELETED_FINDINGS`
+    Of the findings about deleted streams and consumers, only the newest `MAX_DELETION_FINDINGS`
     have a line.
     """
     labels, values = [], []
-    for finding in _limit_deleted_findings(findings):
+    for finding in _limit_deletion_findings(findings):
         kind, entity = finding.kind, finding.entity
         labels.append(
             ",".join(

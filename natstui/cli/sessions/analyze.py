@@ -30,7 +30,7 @@ from natstui.cli.sections import command
 from natstui.cli.sessions.options import library_folder
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.errors import AnalysisError, DamagedSession, SessionError
-from natstui.files import check_replaceable, complete_file, translate_write_errors
+from natstui.files import check_replaceable, open_atomic_file, translate_write_errors
 from natstui.model.findings.catalogue.consumers import LAGGING
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.streams import STREAM_FULL_SOON, STREAM_NEARLY_FULL
@@ -455,7 +455,7 @@ def _write_file(file: Path, text: str, *, force: bool) -> None:
     replaces = force or _is_own_page(file)
     with (
         translate_write_errors(file, AnalysisError),
-        complete_file(file, replaces=replaces) as target,
+        open_atomic_file(file, replaces=replaces) as target,
     ):
         target.write(text.encode())
     click.echo(f"natstui: wrote {file}", err=True)

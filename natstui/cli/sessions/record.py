@@ -18,7 +18,7 @@ from natstui.clean import clean_line
 from natstui.cli.options import ConnectionFlags, WrittenPath, several_accounts_flags
 from natstui.cli.sections import command
 from natstui.cli.sessions.options import print_recording_summary
-from natstui.config.contexts import context_name
+from natstui.config.contexts import parse_context_name
 from natstui.engine.headless import ConnectionLog, record_server
 from natstui.engine.stopping import stopped_after
 from natstui.errors import NatstuiError, UsageError
@@ -98,7 +98,7 @@ class SystemRecordings:
         # So that people can tell them apart in the library.
         system_options = {
             **self._recorder_options,
-            "name": f"{self._recorder_options['name']} {context_name(name)}".strip(),
+            "name": f"{self._recorder_options['name']} {parse_context_name(name)}".strip(),
         }
         log = ConnectionLog(partial(self._log_sentence, name))
         recording, on_begin = (

@@ -151,7 +151,7 @@ _where_option = click.option(
     help="Condition on a field of watch --json, as 'stored_msgs > 10k'. Repeat: all must be met.",
 )  # fmt: skip
 _invert_option = click.option(
-    "--invert", is_flag=True, help="Find those that do not meet the conditions."
+    "--invert", is_flag=True, help="Find the rows that do not meet the conditions."
 )
 _created_option = click.option(
     "--created", metavar="TIME", help="Created longer ago than this: 2d."
@@ -221,7 +221,7 @@ def _create_filter(conditions: Sequence[Condition]) -> RowFilter:
 
 
 class _IdleCondition:
-    """The condition that a row has been inactive since a time or longer.
+    """The condition that a row has been inactive for longer than a duration.
 
     After a restart a server does not know when a consumer was last active, and a purged stream may
     not have the time of its last message.
@@ -231,15 +231,14 @@ class _IdleCondition:
         self._condition = parse_condition(f"at_us < {text} ago", ("at_us",))
 
     def is_activity_known(self, row: StreamRow | ConsumerRow) -> bool:
-        """Return whether the time of the row's last activity is known, or that it never was
-        active.
-        """
+        """Return whether the row never was active, or the time of its last activity is known."""
         values = asset_values(row) if row.last_active_at_us is None else {}
         return not (values.get("delivered_consumer_seq") or values.get("last_seq"))
 
     def __call__(self, row: StreamRow | ConsumerRow) -> bool:
-        """Return whether a row has been inactive for so long: since its last activity, else since
-        its creation.
+        """Return whether a row has been inactive for longer than the duration.
+
+        A row without a time of its last activity is inactive since its creation.
         """
         active_at_us = row.last_active_at_us
         if active_at_us is None:
@@ -250,9 +249,7 @@ class _IdleCondition:
 def _rows_with_known_activity(
     rows: Iterable[AssetRow], idle_condition: _IdleCondition | None, noun: str
 ) -> list[AssetRow]:
-    """Return the rows whose last activity is known, and print the number of the others to
-    stderr.
-    """
+    """Return the rows whose last activity is known; print the number of other rows to stderr."""
     all_rows = list(rows)
     if idle_condition is None:
         return all_rows
@@ -270,7 +267,7 @@ def _rows_with_known_activity(
 @click.option("--subject", metavar="SUBJECT", help="Streams that store this subject.")
 @click.option("--empty", is_flag=True, help="Without a message.")
 @click.option("--mirrored", is_flag=True, help="Mirrors.")
-@click.option("--sourced", is_flag=True, help="Those with sources.")
+@click.option("--sourced", is_flag=True, help="Only streams with sources.")
 @_idle_option
 @_created_option
 @_invert_option

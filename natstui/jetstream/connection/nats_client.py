@@ -1,7 +1,8 @@
-"""nats-py's client with stricter rules: nothing unencrypted, nothing stuck, nothing sent later.
+"""nats-py's client with stricter rules for encryption, silent connections and unsent data.
 
-Everything that reaches into private parts of nats-py (2.16) is here, in `wire_parser.py` and in
-`sockets/transport.py`.
+It refuses a connection without encryption if TLS is required, closes a connection on which nothing
+arrives, and can discard the data that was not sent before an outage. Everything that uses private
+parts of nats-py (2.16) is here, in `wire_parser.py` and in `transport.py`.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         self.loss_error: Exception | None = None
         """The error that ended the last connection."""
         self.is_reading_paused = False
-        """Whether nothing is read on purpose, so that silence says nothing about the server."""
+        """Whether nothing is read on purpose, so that silence is no sign of a failed server."""
 
     async def _connect_to_server(self, s: Srv) -> None:
         """Connect, and count the attempt, so that stuck reconnecting is detected."""
@@ -246,9 +247,9 @@ class StrictClient(NatsClient):  # type: ignore[misc]
     async def _process_pong(self) -> None:
         """Accept an unexpected PONG, which would end nats-py's read loop."""
         if self._pongs:
-            waiting = self._pongs.pop(0)
-            if not waiting.done():
-                waiting.set_result(True)
+            pong = self._pongs.pop(0)
+            if not pong.done():
+                pong.set_result(True)
         self._pongs_received += 1
         self._pings_outstanding = 0
 

@@ -31,7 +31,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import check_reply
 from natstui.jetstream.connection.times import time_us
-from natstui.model.assets.buckets import bucket_change
+from natstui.model.assets.buckets import bucket_change_text
 from natstui.model.assets.fields import is_on, number_at, text_at
 from natstui.model.assets.limits_loss import (
     ACK_RETENTIONS,
@@ -139,7 +139,7 @@ _API_READS = (
 """Verbs of the API that change nothing; all others may change something."""
 
 
-def _changes_by_api(prefix: str, subject: str) -> bool:
+def _may_be_changing_request(prefix: str, subject: str) -> bool:
     """Return whether a subject, or one that a filter matches, may be an API request that changes
     something.
     """
@@ -158,12 +158,14 @@ async def describe_side_effects(client: Client, subjects: Sequence[str]) -> str 
         return any(overlap(server_subject, subject) for subject in subjects)
 
     for prefix in dict.fromkeys((client.prefix, "$JS.API", "$JS.*.API")):
-        changing = [subject for subject in subjects if _changes_by_api(prefix, subject)]
-        if not changing:
+        changing_subjects = [
+            subject for subject in subjects if _may_be_changing_request(prefix, subject)
+        ]
+        if not changing_subjects:
             continue
         for traits in CATALOGUE.values():
             verb = f"{prefix}.{traits.verb}"
-            if traits.verb and any(overlap(verb, subject) for subject in changing):
+            if traits.verb and any(overlap(verb, subject) for subject in changing_subjects):
                 return f"it is a request to the server itself: {traits.help}"
         return "it is a request to the server itself, which may change something"
     for subject in subjects:
@@ -190,7 +192,7 @@ async def describe_bucket_changes(client: Client, subjects: Iterable[str]) -> st
     """
     clauses = []
     for subject in dict.fromkeys(subjects):
-        clause = bucket_change(subject)
+        clause = bucket_change_text(subject)
         if clause and await _may_be_stored(client, subject):
             clauses.append(clause)
     return " and ".join(dict.fromkeys(clauses)) or None
@@ -302,14 +304,14 @@ async def count_not_kept(
     if reason is None and consumers_count and len(sent_msgs) == 1:
         reason = await _full_subject_reason(client, config, next(iter(sent_msgs)))
     if is_interest and not consumers_count:
-        # What it had before, for consumers of that time, it may still have.
+        # Messages from a time when it had consumers may still be stored.
         return acked_msgs, f"{stream}: {reason}"
     if reason is None and any(last > number_at(state, "last_seq") for _, last in ranges):
         reason = "it has lost its newest messages"
     if reason is None:
         return None
     if subject is None and number_at(state, "num_deleted"):
-        # Of some streams the list is long.
+        # The list of deleted sequences may be long: it is only read here.
         state = json.loads(await client.request(verb, {"deleted_details": True}))["state"]
     count = count_missing(ranges, state)
     return (count, f"{stream}: {reason}") if count else None
@@ -318,7 +320,7 @@ async def count_not_kept(
 async def _full_subject_reason(
     client: Client, config: Mapping[str, Any], sent_subject: str
 ) -> str | None:
-    """Return why messages of a subject may be removed: its limit is reached; else None."""
+    """Return the reason if messages of a subject may be removed by its limit; else None."""
     max_msgs = number_at(config, "max_msgs_per_subject")
     if max_msgs <= 0 or is_on(config, "discard_new_per_subject"):
         return None
@@ -421,10 +423,10 @@ async def has_lost_newest(
 
 
 def lost_newest_text(stream: str) -> str:
-    """Return a clause saying that a stream has lost its newest messages."""
+    """Return the clause about a stream that has lost its newest messages."""
     return (
         f"{stream} has lost its newest messages (it was in memory and its server was restarted, "
-        "or its disk was put back to an earlier state), and gives their sequences to others"
+        "or its disk was restored to an earlier state), and reuses their sequences"
     )
 
 
@@ -509,6 +511,6 @@ def has_no_responders(reply: Msg) -> bool:
 
 
 def check_responders(reply: Msg, sentence: str) -> None:
-    """Raise RequestFailed with `sentence` if a reply says that there were no responders."""
+    """Raise RequestFailed with `sentence` if a subject had no responders."""
     if has_no_responders(reply):
         raise RequestFailed(sentence, code=503)

@@ -94,9 +94,9 @@ class _Info(msgspec.Struct):
 class AckTap:
     """Reads the acks of one consumer's clients, and reports counts four times a second."""
 
-    def __init__(self, command: StartTap, on_tapped: Callable[[TapResults], None]) -> None:
+    def __init__(self, command: StartTap, on_results: Callable[[TapResults], None]) -> None:
         self._command = command
-        self._on_tapped = on_tapped
+        self._on_results = on_results
         self._subscriptions: list[Subscription] = []
         self._denied: PermissionDenied | None = None
         self._lost_count: Callable[[], int] = int
@@ -104,7 +104,7 @@ class AckTap:
         self._end_text: str | None = None
         self._counts = dict.fromkeys(AckCounts.__dataclass_fields__, 0)
         self._read_msgs = self._read_bytes = 0
-        self._second, self._second_msgs = 0, 0
+        self._current_second, self._current_second_msgs = 0, 0
         self._buckets: dict[int, int] = {}
         self._acked: set[int] = set()
         self._unsettled: dict[int, UnsettledMessage] = {}
@@ -192,12 +192,14 @@ class AckTap:
         else:
             self._count_ack(delivery, ack_kind(message.data))
         second = int(now_s)
-        self._second_msgs = self._second_msgs + 1 if second == self._second else 1
-        self._second = second
-        if self._second_msgs >= MAX_TAPPED_PER_S:
+        self._current_second_msgs = (
+            self._current_second_msgs + 1 if second == self._current_second else 1
+        )
+        self._current_second = second
+        if self._current_second_msgs >= MAX_TAPPED_PER_S:
             self._stop(f"more than {MAX_TAPPED_PER_S:,} acks per second arrived")
         elif self._read_msgs >= MAX_TAPPED_MSGS:
-            self._stop(f"it read {MAX_TAPPED_MSGS:,} answers")
+            self._stop(f"natstui read {MAX_TAPPED_MSGS:,} acks")
 
     def _count_ack(self, delivery: Delivery, kind: Kind) -> None:
         match kind:
@@ -238,7 +240,7 @@ class AckTap:
     def _report(self) -> None:
         elapsed_s = self._elapsed_s if self._end_text else time.monotonic() - self._start_s
         oldest = sorted(self._unsettled.values(), key=lambda delivery: delivery.stream_seq)
-        self._on_tapped(
+        self._on_results(
             TapResults(
                 at_us=(time.time_ns() + self._ahead_ns) // 1000,
                 command_id=self._command.command_id,

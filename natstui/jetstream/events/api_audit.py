@@ -114,7 +114,7 @@ class _RequestCounter:
         self._groups: Counter[_RequestGroup] = Counter()
         self._errors_count = self._left_out_count = 0
         self._read_msgs = self._read_bytes = 0
-        self._second, self._second_msgs = 0, 0
+        self._current_second, self._current_second_msgs = 0, 0
 
     def deny(self, error: PermissionDenied) -> None:
         """Store the denial of the subscription."""
@@ -137,9 +137,11 @@ class _RequestCounter:
             # Other clients may publish on this subject: such a message is only counted.
             self._left_out_count += 1
         second = int(time.monotonic())
-        self._second_msgs = self._second_msgs + 1 if second == self._second else 1
-        self._second = second
-        if self._second_msgs >= MAX_AUDITED_PER_S:
+        self._current_second_msgs = (
+            self._current_second_msgs + 1 if second == self._current_second else 1
+        )
+        self._current_second = second
+        if self._current_second_msgs >= MAX_AUDITED_PER_S:
             self.end(f"more than {MAX_AUDITED_PER_S:,} requests arrived in one second")
         elif self._read_msgs >= MAX_AUDITED_MSGS or self._read_bytes >= MAX_AUDITED_BYTES:
             self.end("the limit of messages to read was reached")

@@ -30,8 +30,11 @@ _MAX_CONSUMERS = 2_000
 samples of any consumer."""
 
 
-class _ConsumerSecond:
-    """Counts of the samples of one consumer in one second, of those not recorded one by one."""
+class _ConsumerCounts:
+    """Counts of one consumer's samples in one second.
+
+    `buckets` and `repeated_count` leave out the samples that are recorded one by one.
+    """
 
     def __init__(self) -> None:
         self.read_count = self.left_out_count = self.repeated_count = 0
@@ -62,7 +65,7 @@ class AckSamples:
         self._sink = sink
         self._on_unreadable = on_unreadable
         self._on_left_out = on_left_out
-        self._consumer_seconds: dict[tuple[str, str], _ConsumerSecond] = {}
+        self._counts_by_consumer: dict[tuple[str, str], _ConsumerCounts] = {}
         self._read_count = self._passed_count = 0
         self._report_timer: asyncio.TimerHandle | None = None
 
@@ -72,17 +75,17 @@ class AckSamples:
             self._report_timer = asyncio.get_running_loop().call_later(
                 _SAMPLES_INTERVAL_S, self._report
             )
-        consumer_second = self._find_consumer_second(message.subject)
-        if consumer_second is None:
+        consumer_counts = self._find_consumer_counts(message.subject)
+        if consumer_counts is None:
             self._on_left_out(
                 f"acks of more than {_MAX_CONSUMERS} consumers arrived in one second"
             )
             return
-        is_full = consumer_second.read_count >= MAX_READ_PER_CONSUMER_PER_S
+        is_full = consumer_counts.read_count >= MAX_READ_PER_CONSUMER_PER_S
         if is_full or self._read_count >= MAX_READ_PER_S:
-            consumer_second.left_out_count += 1
+            consumer_counts.left_out_count += 1
             return
-        consumer_second.read_count += 1
+        consumer_counts.read_count += 1
         self._read_count += 1
         try:
             sample = read_ack_sample(message.data)
@@ -93,7 +96,7 @@ class AckSamples:
             self._passed_count += 1
             self._sink.add(sample)
         else:
-            consumer_second.add(sample)
+            consumer_counts.add(sample)
 
     def close(self) -> None:
         """Report the counts, and stop the timer."""
@@ -101,31 +104,38 @@ class AckSamples:
             self._report_timer.cancel()
         self._report()
 
-    def _find_consumer_second(self, subject: str) -> _ConsumerSecond | None:
+    def _find_consumer_counts(self, subject: str) -> _ConsumerCounts | None:
         """Return the counts of the consumer that the last two tokens of a subject name; None if
         there are too many consumers.
         """
         stream, _, consumer = subject.rpartition(".")
         name = (stream.rpartition(".")[2], consumer)
-        if name not in self._consumer_seconds and len(self._consumer_seconds) >= _MAX_CONSUMERS:
+        if (
+            name not in self._counts_by_consumer
+            and len(self._counts_by_consumer) >= _MAX_CONSUMERS
+        ):
             return None
-        return self._consumer_seconds.setdefault(name, _ConsumerSecond())
+        return self._counts_by_consumer.setdefault(name, _ConsumerCounts())
 
     def _report(self) -> None:
-        seconds, self._consumer_seconds, self._report_timer = self._consumer_seconds, {}, None
+        counts_by_consumer, self._counts_by_consumer, self._report_timer = (
+            self._counts_by_consumer,
+            {},
+            None,
+        )
         self._read_count = self._passed_count = 0
         now_us = time.time_ns() // 1000
-        for (stream, consumer), second in seconds.items():
-            if second.buckets or second.left_out_count:
-                times = from_counts(second.buckets)
+        for (stream, consumer), counts in counts_by_consumer.items():
+            if counts.buckets or counts.left_out_count:
+                times = from_counts(counts.buckets)
                 self._sink.add(
                     AcksCounted(
                         now_us,
                         stream,
                         consumer,
                         times,
-                        second.repeated_count,
-                        second.left_out_count,
+                        counts.repeated_count,
+                        counts.left_out_count,
                     )
                 )
 
@@ -185,7 +195,7 @@ class _RateLimiter:
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._second = 0
+        self._current_second = 0
         self._passed_count = 0
         self._left_out = _LeftOutCounter(sink, _LEFT_OUT_SOURCE)
         self._unreadable = _LeftOutCounter(sink, _UNREADABLE_SOURCE)
@@ -202,8 +212,8 @@ class _RateLimiter:
     def add(self, record: Record) -> None:
         """Pass a record on, or count it."""
         second = int(time.monotonic())
-        if second != self._second:
-            self._second, self._passed_count = second, 0
+        if second != self._current_second:
+            self._current_second, self._passed_count = second, 0
         self._passed_count += 1
         if self._passed_count <= _MAX_EVENTS_PER_S:
             self._sink.add(record)

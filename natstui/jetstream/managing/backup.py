@@ -30,7 +30,7 @@ from natstui.jetstream.managing.backup_folder import (
     unfinished_restore_text,
     write_json,
 )
-from natstui.jetstream.managing.snapshot import Pace, read_snapshot
+from natstui.jetstream.managing.snapshot import RateLimit, read_snapshot
 from natstui.model.assets.fields import is_on, number_at, text_at
 from natstui.model.assets.limits_loss import ACK_RETENTIONS, reached_limits
 from natstui.model.servers.versions import LEAVES_OUT_CONSUMERS, is_in
@@ -77,25 +77,35 @@ def consumers_text(backup: WrittenBackup) -> str:
 
 def incomplete_texts(backups: Sequence[WrittenBackup], left_out: Sequence[str]) -> list[str]:
     """Return a clause for each incomplete backup and each stream without one."""
-    unfinished = [f"{backup.stream}: {backup.remark}" for backup in backups if not backup.is_whole]
-    return [*unfinished, *left_out]
+    stream_texts = [
+        f"{backup.stream}: {backup.remark}" for backup in backups if not backup.is_whole
+    ]
+    return [*stream_texts, *left_out]
 
 
 async def back_up_stream(
-    client: Client, stream: str, target: Path, pace: Pace, progress: OnProgress, *, consumers: bool
+    client: Client,
+    stream: str,
+    target: Path,
+    rate_limit: RateLimit,
+    progress: OnProgress,
+    *,
+    consumers: bool,
 ) -> WrittenBackup:
     """Back up a stream into a folder that must not exist yet.
 
     Raises BackupError and the request errors; then no folder is created.
     """
     with new_folder(target) as folder:
-        return await _write_backup(client, stream, folder, pace, progress, consumers=consumers)
+        return await _write_backup(
+            client, stream, folder, rate_limit, progress, consumers=consumers
+        )
 
 
 async def back_up_account(
     client: Client,
     target: Path,
-    pace: Pace,
+    rate_limit: RateLimit,
     progress: OnProgress,
     left_out: list[str],
     *,
@@ -118,7 +128,7 @@ async def back_up_account(
             try:
                 backups.append(
                     await _write_backup(
-                        client, name, stream_folder, pace, progress, consumers=consumers,
+                        client, name, stream_folder, rate_limit, progress, consumers=consumers,
                         created=created[name],
                     )
                 )  # fmt: skip
@@ -149,7 +159,7 @@ async def _read_created(client: Client, stream: str) -> str | None:
 
 
 async def _write_backup(
-    client: Client, stream: str, folder: Path, pace: Pace, progress: OnProgress, *,
+    client: Client, stream: str, folder: Path, rate_limit: RateLimit, progress: OnProgress, *,
     consumers: bool, created: str | None = None,
 ) -> WrittenBackup:  # fmt: skip
     """Back up a stream into a folder; `created` is its expected creation time."""
@@ -159,8 +169,8 @@ async def _write_backup(
     try:
         with (folder / DATA_FILE).open("wb") as file:
             snapshot = await read_snapshot(
-                client, stream, file, pace, lambda size: progress(stream, size, stored_bytes),
-                consumers=consumers,
+                client, stream, file, rate_limit,
+                lambda size: progress(stream, size, stored_bytes), consumers=consumers,
             )  # fmt: skip
     except RequestFailed as error:
         if error.err_code == _SNAPSHOT_FAILED and info["config"].get("storage") == "memory":
@@ -302,7 +312,7 @@ async def _read_consumers(client: Client, stream: str) -> tuple[list[Config] | N
         pages = [json.loads(page) async for page in client.pages(f"CONSUMER.LIST.{stream}")]
     except PermissionDenied:
         return None, []
-    silent = {
+    unreachable_names = {
         str(name)
         for page in pages
         for name in (*(page.get("missing") or ()), *(page.get("offline") or ()))
@@ -311,9 +321,11 @@ async def _read_consumers(client: Client, stream: str) -> tuple[list[Config] | N
         row
         for page in pages
         for row in page.get("consumers") or ()
-        if row and row["name"] not in ("", *silent) and row["config"].get("durable_name")
+        if row
+        and row["name"] not in ("", *unreachable_names)
+        and row["config"].get("durable_name")
     ]
-    return rows, sorted(silent)
+    return rows, sorted(unreachable_names)
 
 
 async def _read_stream_names(client: Client) -> tuple[list[str], int]:

@@ -19,7 +19,7 @@ import msgspec
 
 from natstui.clean import clean_line
 from natstui.errors import BackupError
-from natstui.files import complete_folder, file_name, open_regular_file, read_regular_file
+from natstui.files import create_atomic_folder, file_name, open_regular_file, read_regular_file
 from natstui.jetstream.connection.writer import Config
 from natstui.model.assets.subjects import is_stream_name
 from natstui.parsing import parse_json
@@ -64,7 +64,7 @@ class Backup:
 
 
 def removed_text(removed_msgs: int) -> str:
-    """Return a clause saying that messages were removed during a backup."""
+    """Return the clause about messages that were removed during a backup."""
     return (
         f"up to {counted(f'{removed_msgs:,}', 'message')} of it may be missing: removed from the "
         "stream during the backup"
@@ -72,7 +72,7 @@ def removed_text(removed_msgs: int) -> str:
 
 
 def left_out_text(names: Sequence[str]) -> str:
-    """Return a clause saying that consumers are not in the data of a backup."""
+    """Return the clause about consumers that are not in the data of a backup."""
     return f"without {counted(len(names), 'consumer')}, which the server left out: " + ", ".join(
         names
     )
@@ -96,7 +96,7 @@ def new_folder(target: Path) -> Iterator[Path]:
 
     Remains of a killed backup are removed first. Raises BackupError.
     """
-    with _raise_backup_error(target, "written"), complete_folder(target) as folder:
+    with _raise_backup_error(target, "written"), create_atomic_folder(target) as folder:
         yield folder
 
 

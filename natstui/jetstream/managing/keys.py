@@ -37,7 +37,11 @@ from natstui.model.assets.buckets import (
     operation_of,
 )
 from natstui.model.assets.fields import is_on
-from natstui.model.assets.limits_loss import ONE_WRITE_HEADERS, OVERHEAD_BYTES, making_room_text
+from natstui.model.assets.limits_loss import (
+    ONE_WRITE_HEADERS,
+    OVERHEAD_BYTES,
+    removed_by_limits_text,
+)
 from natstui.model.assets.loss import Loss
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.journal import restored_revisions
@@ -317,7 +321,7 @@ async def _describe_loss(
     texts = (
         await _replaced_text(client, key_change, bucket.config, last_message),
         # Buckets of other tools may discard old values of any key for new ones.
-        making_room_text(
+        removed_by_limits_text(
             bucket.config, bucket.info["state"], 1,
             OVERHEAD_BYTES + len(key_change.key) + len(key_change.value),
         ),

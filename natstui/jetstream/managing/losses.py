@@ -26,12 +26,12 @@ from natstui.model.assets.loss import (
     NOTHING,
     Loss,
     StoredMessages,
-    allows_ttl_first,
+    adds_limit_per_subject,
     becomes_interest,
     consumer_edit_loss,
+    enables_message_ttl,
     filters_of,
     has_ttl,
-    limits_subjects_first,
     lowers_max_age,
     lowers_msgs_per_subject,
     removed_messages_text,
@@ -89,9 +89,9 @@ async def _count_current_loss(
             removed_loss = await _removed_upstreams_loss(client, _list_upstreams(asset.config))
             return _stream_deletion_loss(asset) + removed_loss
         case "purge_stream":
-            stored_msgs, count, sure = await _count_purged(client, change.stream, arguments)
+            stored_msgs, count, limit_text = await _count_purged(client, change.stream, arguments)
             stored = StoredMessages(stored_msgs, asset.info["state"]["bytes"])
-            return Loss((removed_messages_text(count, stored, sure),), count)
+            return Loss((removed_messages_text(count, stored, limit_text),), count)
         case "delete_message":
             return await _message_loss(client, change.stream, arguments.get("seq"))
         case "delete_consumer":
@@ -126,14 +126,14 @@ async def connections_loss(client: Client, config: Config, asset: Asset | None =
     """
     before = {} if asset is None else asset.config
     loss = NOTHING
-    for upstream in _added_upstreams(config, before):
+    for upstream in _find_added_upstreams(config, before):
         loss += await _upstream_loss(client, upstream, config, asset)
-    loss += await _removed_upstreams_loss(client, _added_upstreams(before, config))
+    loss += await _removed_upstreams_loss(client, _find_added_upstreams(before, config))
     if asset is not None and _may_have_refused(asset, config):
-        new_upstreams = _added_upstreams(config, before)
+        new_upstreams = _find_added_upstreams(config, before)
         for upstream in _list_upstreams(config):
             if upstream not in new_upstreams:
-                loss += await _resumed_loss(client, upstream, config, asset)
+                loss += await _resumed_source_loss(client, upstream, config, asset)
     source, destination = (text_at(config, f"republish.{key}") for key in ("src", "dest"))
     if destination and config.get("republish") != before.get("republish"):
         subject = stored_filter(source or ">", source or ">", destination)
@@ -169,7 +169,9 @@ _ACCEPTANCE_FIELDS = (
 """Fields that decide which messages a stream accepts."""
 
 
-async def _resumed_loss(client: Client, upstream: Config, config: Config, asset: Asset) -> Loss:
+async def _resumed_source_loss(
+    client: Client, upstream: Config, config: Config, asset: Asset
+) -> Loss:
     """Return what is removed if an edited stream accepts messages of a source that it refused."""
     name = str(upstream["name"])
     try:
@@ -186,7 +188,9 @@ async def _resumed_loss(client: Client, upstream: Config, config: Config, asset:
         return NOTHING
     limited_stream = LimitedStream(config, asset.info["state"], {}, has_all_subjects=False)
     # Their sizes are unknown: any limit of bytes may be reached.
-    removed = limited_stream.removed(Publishing(waiting_msgs, number_at(config, "max_bytes") + 1))
+    removed = limited_stream.count_removed(
+        Publishing(waiting_msgs, number_at(config, "max_bytes") + 1)
+    )
     lines, lost_msgs = list[str](), removed.others_msgs
     if lost_msgs:
         lost_text = counted(f"{lost_msgs:,}", "message")
@@ -252,17 +256,17 @@ async def _upstream_loss(
     loss = _new_source_loss(name, info, added_msgs, config, asset)
     retention = text_at(info["config"], "retention")
     if consumer := text_at(upstream, "consumer.name"):
-        return loss + await _consumed_loss(client, name, consumer, prefix, retention)
+        return loss + await _copying_consumer_loss(client, name, consumer, prefix, retention)
     if retention != "workqueue":
         return loss
     # Consumers of another system are not listed: its messages may be moved.
     filters = [] if prefix else await consumer_filters(client, name)
     if any(contains(consumer_filter, subject_filter) for consumer_filter in filters):
         return loss
-    return loss + Loss((moved_text(name, added_msgs),), added_msgs, grows=True)
+    return loss + Loss((work_queue_copy_text(name, added_msgs),), added_msgs, grows=True)
 
 
-async def _consumed_loss(
+async def _copying_consumer_loss(
     client: Client, stream: str, consumer: str, prefix: str, retention: str
 ) -> Loss:
     """Return what is removed if another stream copies by an existing consumer, which then acks."""
@@ -336,7 +340,7 @@ def _new_source_loss(
         return Loss((text,), stored_msgs)
     stored_bytes = 0 if info is None else int(info["state"]["bytes"])
     limited_stream = LimitedStream(config, asset.info["state"], {}, has_all_subjects=False)
-    removed_msgs = limited_stream.removed(Publishing(added_msgs, stored_bytes)).others_msgs
+    removed_msgs = limited_stream.count_removed(Publishing(added_msgs, stored_bytes)).others_msgs
     if not removed_msgs:
         return NOTHING
     removed_text = counted(f"{removed_msgs:,}", "message")
@@ -344,8 +348,11 @@ def _new_source_loss(
     return Loss((text,), removed_msgs)
 
 
-def moved_text(stream: str, max_msgs: int) -> str:
-    """Return a clause saying that copying from a work queue removes its messages."""
+def work_queue_copy_text(stream: str, max_msgs: int) -> str:
+    """Return the clause about the messages that copying removes from a work queue.
+
+    `max_msgs` is their maximum number; 0: only later messages.
+    """
     if not max_msgs:
         return f"what the work queue {stream} gets from now on is moved out of it for good"
     text = f"up to {counted(f'{max_msgs:,}', 'message')} of the work queue {stream}"
@@ -366,7 +373,7 @@ def _list_upstreams(config: Config) -> list[Config]:
     return [*filter(None, [config.get("mirror"), *(config.get("sources") or ())])]
 
 
-def _added_upstreams(config: Config, before: Config) -> list[Config]:
+def _find_added_upstreams(config: Config, before: Config) -> list[Config]:
     """Return the mirror and sources that are new or changed; the server copies these from their
     start.
     """
@@ -574,22 +581,22 @@ async def _count_needed(client: Client, change: Change, asset: Asset) -> tuple[C
     except PermissionDenied:
         return config, number_at(state, "messages")
     others = [row for row in rows if row["name"] != change.consumer]
-    return config, _removed_without(state, [asset.info], others)
+    return config, _count_removed_without(state, [asset.info], others)
 
 
-def _removed_without(state: Config, consumers: list[Config], others: list[Config]) -> int:
+def _count_removed_without(state: Config, consumers: list[Config], others: list[Config]) -> int:
     """Return the maximum number of messages that interest retention removes without `consumers`.
 
     Messages that no consumer needs, for example from before the stream had interest retention, may
     be removed with any consumer.
     """
     needed_msgs = sum(_max_kept_msgs(consumer, state) for consumer in consumers)
-    waiting_msgs = max(map(_waiting_msgs, others), default=0)
+    waiting_msgs = max(map(_count_waiting_msgs, others), default=0)
     stored_msgs = number_at(state, "messages")
     return min(stored_msgs, max(needed_msgs, stored_msgs - waiting_msgs))
 
 
-def _waiting_msgs(consumer: Config) -> int:
+def _count_waiting_msgs(consumer: Config) -> int:
     return number_at(consumer, "num_pending") + number_at(consumer, "num_ack_pending")
 
 
@@ -657,23 +664,23 @@ async def _read_stored(
         else []
     )
     acked_msgs = (
-        max(0, state["messages"] - max(map(_waiting_msgs, consumers), default=0))
+        max(0, state["messages"] - max(map(_count_waiting_msgs, consumers), default=0))
         if becomes_interest(old, new)
         else 0
     )
     version = client.link.server_version
     if not consumers and is_in(version, KEEPS_WITHOUT_INTEREST):
         acked_msgs = 0
-    is_later = limits_subjects_first(old, new) and is_in(version, KEEPS_OVER_FIRST_SUBJECT_LIMIT)
+    is_later = adds_limit_per_subject(old, new) and is_in(version, KEEPS_OVER_FIRST_SUBJECT_LIMIT)
     unlimited_consumers = [row for row in consumers if not row["config"].get("inactive_threshold")]
     needed_msgs = 0
     if unlimited_consumers and text_at(new, "retention") == "interest":
         others = [row for row in consumers if row not in unlimited_consumers]
-        needed_msgs = _removed_without(state, unlimited_consumers, others)
+        needed_msgs = _count_removed_without(state, unlimited_consumers, others)
     has_gaps = bool(state.get("num_deleted"))
     stored_msgs, stored_bytes = state["messages"], state["bytes"]
     expiring_msgs: int | None = 0
-    if stored_msgs and allows_ttl_first(old, new):
+    if stored_msgs and enables_message_ttl(old, new):
         expiring_msgs = await _count_expiring(client, stream, state)
     return StoredMessages(
         stored_msgs, stored_bytes, older_msgs, has_gaps, excess_msgs, is_later, acked_msgs,

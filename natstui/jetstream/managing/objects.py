@@ -53,7 +53,7 @@ from natstui.model.assets.buckets import (
     info_subject,
 )
 from natstui.model.assets.fields import is_on
-from natstui.model.assets.limits_loss import OVERHEAD_BYTES, making_room_text
+from natstui.model.assets.limits_loss import OVERHEAD_BYTES, removed_by_limits_text
 from natstui.model.assets.loss import Loss
 from natstui.model.assets.subjects import is_token
 from natstui.model.records.messages import PubAck
@@ -123,7 +123,7 @@ async def put_object(
     chunks_count = None if size_bytes is None else -(-size_bytes // CHUNK_BYTES) + 1
     needed_bytes = (size_bytes or 0) + (chunks_count or 0) * OVERHEAD_BYTES
     info = object_store.info
-    if text := making_room_text(info["config"], info["state"], chunks_count, needed_bytes):
+    if text := removed_by_limits_text(info["config"], info["state"], chunks_count, needed_bytes):
         loss += Loss((text,))
     nuid = NUID().next().decode()
     stopped, replaced_text = PartialOutcome(), ""

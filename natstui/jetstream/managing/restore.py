@@ -44,8 +44,17 @@ from natstui.jetstream.managing.backup_folder import (
     unfinished_restore_text,
 )
 from natstui.jetstream.managing.configure import recreated_text
-from natstui.jetstream.managing.losses import connections_loss, local_upstreams, moved_text
-from natstui.jetstream.managing.snapshot import Pace, Progress, finish_uninterrupted, send_snapshot
+from natstui.jetstream.managing.losses import (
+    connections_loss,
+    local_upstreams,
+    work_queue_copy_text,
+)
+from natstui.jetstream.managing.snapshot import (
+    Progress,
+    RateLimit,
+    finish_uninterrupted,
+    send_snapshot,
+)
 from natstui.model.assets.fields import number_at, without_server_metadata
 from natstui.model.assets.loss import has_ttl
 from natstui.model.assets.subjects import overlap
@@ -107,9 +116,12 @@ class RestoreRequest:
         if self._bucket_kind:
             return ""
         folder = shlex.quote(str(self.backup.folder))
-        subjects, their_subjects = self.config.get("subjects") or (), config.get("subjects") or ()
+        subjects, existing_subjects = (
+            self.config.get("subjects") or (),
+            config.get("subjects") or (),
+        )
         flag, text = "", "under another name"
-        if any(overlap(subject, other) for subject in subjects for other in their_subjects):
+        if any(overlap(subject, other) for subject in subjects for other in existing_subjects):
             flag, text = " --subjects SUBJECT", "under another name, with other subjects"
         return f"natstui stream restore {folder} --as NAME{flag} restores it {text}"
 
@@ -186,7 +198,7 @@ def _add_mark(config: Config) -> Config:
 async def restore_stream(
     writer: Writer,
     restore_request: RestoreRequest,
-    pace: Pace,
+    rate_limit: RateLimit,
     progress: Progress,
     restored_streams: list[RestoredStream],
 ) -> None:
@@ -210,7 +222,9 @@ async def restore_stream(
     outcomes = [PartialOutcome()]
 
     async def work() -> Config:
-        return await _restore_data(writer.client, backup, marked_config, pace, progress, outcomes)
+        return await _restore_data(
+            writer.client, backup, marked_config, rate_limit, progress, outcomes
+        )
 
     draft = JournalDraft(
         "restore_stream", name, None, journalled, doubt="the server may still restore it"
@@ -309,18 +323,18 @@ async def _compare_and_unmark(
     )
     if problems:
         problems_text = "; ".join(problems)
-        if not _is_used(info["config"], restore_request.backup.state, state):
+        if not _can_clients_remove(info["config"], restore_request.backup.state, state):
             raise Conflict(f"{name} was restored, but changed meanwhile: {problems_text}")
         differences.append(f"changed since it was restored: {problems_text}")
     state.pop("deleted", None)
     count = number_at(state, "consumer_count") if count is None else count
-    was_msgs = number_at(restore_request.backup.state, "messages")
-    has_same_messages = not problems and number_at(state, "messages") == was_msgs
+    backup_msgs = number_at(restore_request.backup.state, "messages")
+    has_same_messages = not problems and number_at(state, "messages") == backup_msgs
     all_remarks = (*differences, *remarks)
     return RestoredStream(name, state, count, all_remarks, has_same_messages)
 
 
-def _is_used(config: Config, backup_state: Config, state: Config) -> bool:
+def _can_clients_remove(config: Config, backup_state: Config, state: Config) -> bool:
     """Return whether clients of a complete stream may have removed messages.
 
     Consumers remove messages that they ack, and a new message with a roll-up removes others.
@@ -335,7 +349,7 @@ async def _restore_data(
     client: Client,
     backup: Backup,
     marked_config: Config,
-    pace: Pace,
+    rate_limit: RateLimit,
     progress: Progress,
     outcomes: list[PartialOutcome],
 ) -> Config:
@@ -346,7 +360,9 @@ async def _restore_data(
     """
     try:
         with open_regular_file(backup.folder / DATA_FILE) as file:
-            return await send_snapshot(client, marked_config, backup.state, file, pace, progress)
+            return await send_snapshot(
+                client, marked_config, backup.state, file, rate_limit, progress
+            )
     except OutcomeUnknown:
         raise  # all data was sent: the server restores the stream completely
     except (NatstuiError, asyncio.CancelledError) as error:
@@ -550,7 +566,7 @@ async def restore_losses(client: Client, restore_requests: Sequence[RestoreReque
         ]
         losses += (await connections_loss(client, restore_request.config)).lines
         losses += [
-            moved_text(name, number_at(restored[name].state, "messages"))
+            work_queue_copy_text(name, number_at(restored[name].state, "messages"))
             for name, _ in local_upstreams(restore_request.config)
             if name in restored
             and restored[name].config.get("retention") == "workqueue"
@@ -625,7 +641,7 @@ async def _describe_reread_sources(client: Client, backup: Backup) -> list[str]:
         if not backup.state.get("messages"):
             if info["state"]["messages"]:
                 sentences.append(
-                    f"it was empty, so it starts its source {name} anew: {copied_text}"
+                    f"it was empty, so it copies its source {name} from the start: {copied_text}"
                 )
         elif time_us(info["created"]) > time_us(last):
             sentences.append(f"its source {name} was recreated: {copied_text}")
@@ -680,7 +696,7 @@ def find_differences(
     )
     # Sequences assigned during the backup, whose messages are not in the backup.
     empty_count = (
-        min(_count_empty_after(backup_state, state), max(missing_msgs, 0), newer_count)
+        min(_count_deleted_after_backup(backup_state, state), max(missing_msgs, 0), newer_count)
         if newer_count > 0
         else 0
     )
@@ -720,7 +736,7 @@ def find_differences(
     compared_fields = {"messages": "messages", "first sequence": "first_seq"}
     compared_fields |= {"bytes": "bytes", "last sequence": "last_seq", "subjects": "num_subjects"}
     if not backup_state.get("messages"):
-        del compared_fields["first sequence"]  # an empty one may say 0, or the next
+        del compared_fields["first sequence"]  # of an empty stream it may be 0, or the next
     if newer_count > 0:
         compared_fields = {"first sequence": "first_seq"} if backup_state.get("messages") else {}
     problems = [
@@ -751,7 +767,7 @@ def _describe_expiry(
     return ", or ".join(reasons) or None
 
 
-def _count_empty_after(backup_state: Config, state: Config) -> int:
+def _count_deleted_after_backup(backup_state: Config, state: Config) -> int:
     """Return how many sequences after the last one of the backup have no message.
 
     The server lists sequences deleted before its last message, and counts all deleted ones.
@@ -815,12 +831,12 @@ def read_backups(folder: Path) -> list[Backup]:
     return backups
 
 
-def name_to_type(backups: Sequence[Backup], name: str) -> str:
+def name_to_confirm(backups: Sequence[Backup], name: str) -> str:
     """Return the name to type as confirmation: of the stream, or of the folder for several."""
     return name if len(backups) == 1 else backups[0].folder.parent.name
 
 
-async def find_existing(client: Client, names: Sequence[str]) -> list[str]:
+async def find_existing_names(client: Client, names: Sequence[str]) -> list[str]:
     """Return the names that existing streams have."""
     return [name for name in names if await _read_config(client, name) is not None]
 
@@ -828,7 +844,7 @@ async def find_existing(client: Client, names: Sequence[str]) -> list[str]:
 async def restore_all(
     writer: Writer,
     restore_requests: Sequence[RestoreRequest],
-    pace: Pace,
+    rate_limit: RateLimit,
     progress: OnRestoreProgress,
     restored_streams: list[RestoredStream],
     *,
@@ -850,7 +866,9 @@ async def restore_all(
         confirmed_request = replace(
             restore_request, confirmed=restore_request.name if is_confirmed else None
         )
-        await restore_stream(writer, confirmed_request, pace, report_progress, restored_streams)
+        await restore_stream(
+            writer, confirmed_request, rate_limit, report_progress, restored_streams
+        )
 
 
 def state_text(state: Config) -> str:

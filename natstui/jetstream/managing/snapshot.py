@@ -48,7 +48,7 @@ _CANCEL_TIMEOUT_S = 2.0
 
 
 @dataclass
-class Pace:
+class RateLimit:
     """Limits the average rate of a transfer; `bytes_per_s` None means no limit."""
 
     bytes_per_s: int | None = None
@@ -89,18 +89,24 @@ class ReceivedSnapshot:
 
 
 async def read_snapshot(
-    client: Client, stream: str, file: BinaryIO, pace: Pace, progress: Progress, *, consumers: bool
+    client: Client,
+    stream: str,
+    file: BinaryIO,
+    rate_limit: RateLimit,
+    progress: Progress,
+    *,
+    consumers: bool,
 ) -> ReceivedSnapshot:
     """Write the data of a stream into a file; raises RequestFailed if it is incomplete."""
     inbox = client.nc.new_inbox()
-    chunks = _Chunks(client, stream, pace)
+    chunks = _Chunks(client, stream, rate_limit)
     subscription = await client.subscribe(inbox, chunks.on_chunk)
     try:
         body = {
             "deliver_subject": inbox,
             "no_consumers": not consumers,
-            "chunk_size": pace.chunk_bytes,
-            "window_size": pace.window_bytes,
+            "chunk_size": rate_limit.chunk_bytes,
+            "window_size": rate_limit.window_bytes,
         }
         reply: Config = json.loads(
             await client.request(f"STREAM.SNAPSHOT.{stream}", body, timeout_s=_BEGIN_TIMEOUT_S)
@@ -165,8 +171,8 @@ class _ChunkWriter:
 class _Chunks:
     """Yields the chunks of one snapshot in order, until the server ends it."""
 
-    def __init__(self, client: Client, stream: str, pace: Pace) -> None:
-        self._client, self._stream, self._pace = client, stream, pace
+    def __init__(self, client: Client, stream: str, rate_limit: RateLimit) -> None:
+        self._client, self._stream, self._rate_limit = client, stream, rate_limit
         self._queue: asyncio.Queue[Msg] = asyncio.Queue()
         self._arrived_bytes = 0
         self._is_flooded = False
@@ -174,7 +180,7 @@ class _Chunks:
 
     async def on_chunk(self, msg: Msg) -> None:
         """Queue a received chunk, unless too many bytes are queued."""
-        max_bytes = 2 * self._pace.window_bytes + _AT_ONCE_BYTES
+        max_bytes = 2 * self._rate_limit.window_bytes + _AT_ONCE_BYTES
         self._is_flooded = self._is_flooded or self._arrived_bytes > max_bytes
         if not self._is_flooded:
             self._arrived_bytes += len(msg.data)
@@ -196,7 +202,7 @@ class _Chunks:
         if self._is_flooded:
             raise RequestFailed(
                 f"the snapshot of {self._stream} was interrupted: the server sends more than the "
-                f"{bytes_text(self._pace.window_bytes)} at a time that were requested"
+                f"{bytes_text(self._rate_limit.window_bytes)} at a time that were requested"
             )
         headers = msg.headers or {}
         if not msg.data:
@@ -206,7 +212,7 @@ class _Chunks:
             reason = f"{headers.get('Description', '')} ({headers['Status']})".strip()
             raise RequestFailed(f"the snapshot of {self._stream} was interrupted: {reason}")
         self._count += 1
-        await self._pace.wait(len(msg.data))
+        await self._rate_limit.wait(len(msg.data))
         if msg.reply.startswith(f"{_ACK_PREFIX}{self._stream}.") and is_literal(msg.reply):
             self._check_position(msg.reply)
             await self._client.publish(msg.reply)
@@ -224,7 +230,12 @@ class _Chunks:
 
 
 async def send_snapshot(
-    client: Client, config: Config, state: Config, file: BinaryIO, pace: Pace, progress: Progress
+    client: Client,
+    config: Config,
+    state: Config,
+    file: BinaryIO,
+    rate_limit: RateLimit,
+    progress: Progress,
 ) -> Config:
     """Create a stream from the data in a file, and return the reply: its `config` and `state`.
 
@@ -240,11 +251,11 @@ async def send_snapshot(
             f"{verb}: the server requests the data at {subject!r}, which natstui refuses"
         )
     size_bytes = 0
-    while chunk := file.read(pace.chunk_bytes):
+    while chunk := file.read(rate_limit.chunk_bytes):
         await _send_chunk(client, verb, subject, chunk, _BEGIN_TIMEOUT_S)
         size_bytes += len(chunk)
         progress(size_bytes)
-        await pace.wait(len(chunk))
+        await rate_limit.wait(len(chunk))
     # The server creates the stream in any case now: it can only be removed afterwards.
     limit_s = LAST_REPLY_S + number_at(state, "bytes") / _MIN_BYTES_PER_S
     doubt = f"all of {config['name']} was sent, and the server has not replied yet"

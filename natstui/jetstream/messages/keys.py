@@ -62,24 +62,23 @@ async def _read_info(client: Client, bucket: str) -> dict[str, Any]:
     return info
 
 
-async def _read_prefix(client: Client, bucket: str) -> tuple[str, bool]:
-    """Return the subject prefix of a bucket's keys, and whether its values are small.
+def _subject_prefix(info: dict[str, Any], bucket: str) -> str:
+    """Return the prefix of the subjects of a bucket's keys, from the bucket's INFO.
 
-    The keys of a mirror have the prefix of the mirrored bucket. Raises NotFound.
+    The keys of a mirror have the prefix of the mirrored bucket.
     """
-    return _parse_prefix(await _read_info(client, bucket), bucket)
-
-
-def _parse_prefix(info: dict[str, Any], bucket: str) -> tuple[str, bool]:
     mirror = (info["config"].get("mirror") or {}).get("name", "")
-    has_small_values = info["state"]["bytes"] <= _SMALL_BYTES * info["state"]["messages"]
-    return key_subject(mirror.removeprefix(KV) or bucket, ""), has_small_values
+    return key_subject(mirror.removeprefix(KV) or bucket, "")
+
+
+def _has_small_values(info: dict[str, Any]) -> bool:
+    """Return whether the messages of a bucket have at most 512 bytes on average."""
+    return bool(info["state"]["bytes"] <= _SMALL_BYTES * info["state"]["messages"])
 
 
 async def read_key(client: Client, bucket: str, key: str, revision: int | None = None) -> Entry:
     """Return the value of a key, or one of its revisions; raises NotFound when there is none."""
-    prefix, _ = await _read_prefix(client, bucket)
-    subject = prefix + key
+    subject = _subject_prefix(await _read_info(client, bucket), bucket) + key
     body: dict[str, Any] = {"last_by_subj": subject} if revision is None else {"seq": revision}
     try:
         reply = await client.request(f"STREAM.MSG.GET.{KV}{bucket}", body)
@@ -134,10 +133,10 @@ async def _make_reader(
     client: Client, bucket: str, key_filter: str, policy: Policy, *, values: bool
 ) -> Reader:
     info = await _read_info(client, bucket)
-    prefix, has_small_values = _parse_prefix(info, bucket)
+    prefix = _subject_prefix(info, bucket)
     # A message without its value has a header with the length instead, which takes longer to read
     # than a small value.
-    headers_only = not values and not has_small_values
+    headers_only = not values and not _has_small_values(info)
     subjects = (prefix + key_filter,)
     return Reader(
         client, f"{KV}{bucket}", subjects, policy, headers_only=headers_only,
@@ -160,9 +159,9 @@ def _make_entry(bucket: str, message: StreamMessage) -> Entry:
 
 
 async def read_page(client: Client, command: ReadKeys) -> KeysPage:
-    """Return the newest revision of each matching key, or of those changed since a revision."""
+    """Return the newest revision of each matching key; after a revision, only of changed keys."""
     info = await _read_info(client, command.bucket)
-    state, (prefix, _) = info["state"], _parse_prefix(info, command.bucket)
+    state, prefix = info["state"], _subject_prefix(info, command.bucket)
     stream, after = f"{KV}{command.bucket}", command.after_revision_seq
     rows: dict[str, KeyRow] = {}
     keys_count: int | None = None
@@ -202,7 +201,7 @@ async def read_names(client: Client, command: ReadKeyNames) -> KeyNames:
     of reading the keys.
     """
     info = await _read_info(client, command.bucket)
-    prefix, _ = _parse_prefix(info, command.bucket)
+    prefix = _subject_prefix(info, command.bucket)
     body: dict[str, Any] = {"subjects_filter": prefix + command.wanted}
     names: list[str] = []
     while len(names) < command.most_keys_count:
@@ -236,7 +235,7 @@ class _Names(msgspec.Struct):
 async def read_named_keys(client: Client, command: ReadTheseKeys) -> KeysPage:
     """Return the newest revision of some keys, without the keys that have none."""
     info = await _read_info(client, command.bucket)
-    prefix, _ = _parse_prefix(info, command.bucket)
+    prefix = _subject_prefix(info, command.bucket)
     getter = ApiGetter(client, f"{KV}{command.bucket}", None)
     messages = await getter.read_last_of_each([prefix + key for key in command.keys], "")
     rows = [_make_stored_row(message, command.preview_bytes) for message in messages]

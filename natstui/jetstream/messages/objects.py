@@ -14,7 +14,7 @@ import msgspec
 
 from natstui.decoding import decoder_of
 from natstui.errors import Conflict, NotFound, PermissionDenied, RequestFailed
-from natstui.files import complete_file, translate_write_errors
+from natstui.files import open_atomic_file, translate_write_errors
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.object_info import read_object_info
 from natstui.jetstream.connection.times import server_us, time_us
@@ -315,5 +315,5 @@ async def save_object(
     The file appears only when it is complete and its digest was checked. Raises UsageError or
     WriteFailed if it cannot be written, and what `copy_object` raises.
     """
-    with translate_write_errors(target), complete_file(target, replaces=overwrites) as file:
+    with translate_write_errors(target), open_atomic_file(target, replaces=overwrites) as file:
         return await copy_object(client, stored_object, file, progress, verify=verify)

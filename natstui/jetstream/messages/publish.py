@@ -42,7 +42,11 @@ from natstui.jetstream.connection.writer import (
     add_state_if_unknown,
 )
 from natstui.jetstream.messages.decode import decode_api_reply, read_headers
-from natstui.model.assets.limits_loss import destinations_of, rolled_up_filters, stored_filters
+from natstui.model.assets.limits_loss import (
+    find_target_subjects,
+    rolled_up_filters,
+    stored_filters,
+)
 from natstui.model.assets.subjects import has_wildcard, is_literal
 from natstui.model.records.messages import PubAck, PublishMessage, RequestReply, StoredMessage
 from natstui.units import counted, local_text
@@ -347,7 +351,7 @@ async def _describe_loss(
 
     The subjects of its replies, its schedule and its trace are examined as well.
     """
-    subjects = [subject, *filter(None, [reply, *destinations_of(headers.items())])]
+    subjects = [subject, *filter(None, [reply, *find_target_subjects(headers.items())])]
     effects = await describe_side_effects(writer.client, subjects)
     rolled_up = await _describe_rollup_loss(writer, subject, headers)
     return " and ".join(filter(None, (rolled_up, effects))) or None

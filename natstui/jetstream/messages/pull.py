@@ -33,8 +33,8 @@ from natstui.units import counted
 
 _REPLY_MARGIN_S = 2.0
 _MAX_SEARCHED_COUNT = 2_000
-"""With more streams or consumers, those that deliver to a subject are not searched: that takes
-one request per stream, which would take seconds and load the server."""
+"""With more streams or consumers, push consumers are not searched by deliver subject: one request
+per stream would take seconds and load the server."""
 
 
 async def receiving_loss(
@@ -56,14 +56,14 @@ async def receiving_loss(
         ack_pending_text = counted(f"{ack_pending_msgs:,}", "message")
         return (
             "an ack acknowledges all earlier ones, too: "
-            f"clients of {consumer} hold {ack_pending_text}"
+            f"clients of {consumer} have {ack_pending_text} to ack"
         )
     if policy == "none" and not acks:
         retention = await _read_retention(client, stream)
         if retention in ACK_RETENTIONS:
             return (
                 f"{consumer} has ack policy none, and {stream} {retention} retention: "
-                f"{messages_text} that nobody else needs is removed when it is received"
+                f"{messages_text} that no other consumer needs is removed when it is received"
             )
         if acks is None:
             return f"{consumer} has ack policy none: a received message is not redelivered"
@@ -80,11 +80,11 @@ async def receiving_loss(
     counter = "num_ack_pending" if max_deliver == 2 else "num_redelivered"
     if last_msgs := number_at(info, counter):
         last_text = counted(f"{last_msgs:,}", "message")
-        return f"{last_text} of {consumer} may reach {limit_text}, and are given up then"
+        return f"{last_text} of {consumer} may reach {limit_text}, and are dropped then"
     if max_count is None or max_count >= max_deliver:
         return (
             f"a message of {consumer} that reaches {limit_text} here, redelivered after the ack "
-            "wait, is given up"
+            "wait, is dropped"
         )
     return None
 
@@ -132,7 +132,8 @@ async def _describe_deliveries(
             acks = None if text_at(config, "ack_policy") == "none" else False
             if loss := await receiving_loss(client, stream, info, None, acks=acks):
                 clauses.append(
-                    f"{consumer} of {stream} delivers to {subject}, where nobody listens: {loss}"
+                    f"{consumer} of {stream} delivers to {subject}, "
+                    f"which has no subscriber: {loss}"
                 )
     return clauses
 
@@ -259,7 +260,7 @@ def parse_reply_numbers(reply: bytes) -> list[int]:
     in ns, and the number of pending messages, from a reply subject.
 
     Nothing is checked, because this is fast for many messages: call it only for reply subjects
-    that our own server made.
+    that the connected server created.
     """
     tokens = reply.split(b".")
     index = _stream_token_index(len(tokens)) + 2
@@ -267,9 +268,9 @@ def parse_reply_numbers(reply: bytes) -> list[int]:
 
 
 def read_delivered(msg: Msg, stream: str, consumer: str) -> PulledMessage | None:
-    """Return a message that a consumer delivered; None if somebody else published it.
+    """Return a message that a consumer delivered; None if another client published it.
 
-    An ack of such a message would go to whatever subject its publisher chose.
+    An ack of such a message would be sent to a subject that its publisher chose.
     """
     if not msg.reply.startswith("$JS.ACK."):
         return None

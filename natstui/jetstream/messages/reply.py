@@ -16,7 +16,7 @@ from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.decode import read_headers
 from natstui.jetstream.messages.pull import listening_loss
-from natstui.model.assets.buckets import bucket_change
+from natstui.model.assets.buckets import bucket_change_text
 from natstui.model.assets.subjects import overlap
 
 _LAST_REPLY_S = 2.0
@@ -50,7 +50,7 @@ def _find_refusal(reply_subject: str) -> str:
         return "it requests no reply"
     if overlap(reply_subject, "$JS.>") or overlap(reply_subject, "$SYS.>"):
         return "its reply would go to the server itself"
-    return "its reply would change a bucket" if bucket_change(reply_subject) else ""
+    return "its reply would change a bucket" if bucket_change_text(reply_subject) else ""
 
 
 @dataclass

@@ -12,7 +12,7 @@ from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.system.connections import read_connection_on_server
 from natstui.jetstream.system.requests import ServerRequests
 from natstui.model.clients.connection import ClientConnection
-from natstui.model.clients.text import kick_loss
+from natstui.model.clients.text import kick_loss_text
 from natstui.model.records.system import KickConnection
 
 _ENDS_WITHIN_S = 10.0
@@ -49,7 +49,7 @@ async def kick(writer: Writer, own_client: Client | None, command: KickConnectio
     }
     draft = JournalDraft("kick_connection", connection.display_name, None, journalled_fields)
     names = connection.display_name, command.confirmed
-    await writer.send(draft, names, send, lambda reply: reply, loses=kick_loss(connection))
+    await writer.send(draft, names, send, lambda reply: reply, loses=kick_loss_text(connection))
     return await _wait_until_closed(servers, connection)
 
 

@@ -160,10 +160,10 @@ def chunk_subject(bucket: str, nuid: str) -> str:
     return f"$O.{bucket}.C.{nuid}"
 
 
-def bucket_change(subject: str) -> str:
-    """Return a clause about the change of a message to a bucket; empty for other subjects.
+def bucket_change_text(subject: str) -> str:
+    """Return the change of a bucket or object store by a message to a subject, as a clause.
 
-    `subject` may be a filter, and have the prefix of another domain.
+    Empty for other subjects. `subject` may be a filter, and have the prefix of another domain.
     """
     tokens = subject.split(".")
     start_index = next(

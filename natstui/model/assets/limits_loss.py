@@ -47,7 +47,7 @@ class LimitedStream:
     present_msgs: Mapping[str, int] = field(default_factory=dict)
     """Messages by subject, for the subjects that are published to."""
     has_all_subjects: bool = True
-    """Whether these are all such subjects; for others, the maximum is assumed."""
+    """Whether `present_msgs` has all such subjects; for a missing one, the maximum is assumed."""
 
     @property
     def drops_messages(self) -> bool:
@@ -59,12 +59,12 @@ class LimitedStream:
         )
         return any(limits)
 
-    def removed(self, publishing: Publishing) -> RemovedMessages:
+    def count_removed(self, publishing: Publishing) -> RemovedMessages:
         """Return the maximum numbers of deleted messages over all limits."""
         removals = (
-            self._removed_above_msgs(publishing),
-            self._removed_above_bytes(publishing),
-            self._removed_above_subject_limit(publishing),
+            self._count_removed_above_msgs(publishing),
+            self._count_removed_above_bytes(publishing),
+            self._count_removed_above_subject_limit(publishing),
         )
         return RemovedMessages(
             max(removal.others_msgs for removal in removals),
@@ -75,7 +75,7 @@ class LimitedStream:
         """Return whether limits may also delete messages that others publish meanwhile."""
         if publishing.added_msgs is None:
             return self.drops_messages
-        removed_messages = self.removed(publishing)
+        removed_messages = self.count_removed(publishing)
         is_full = 0 < self._removing_subject_limit <= publishing.added_msgs
         return is_full or removed_messages != RemovedMessages()
 
@@ -91,7 +91,7 @@ class LimitedStream:
         refuses = is_new and is_on(self.config, "discard_new_per_subject")
         return limit_msgs if limit_msgs > 0 and not refuses else 0
 
-    def _removed_above_msgs(self, publishing: Publishing) -> RemovedMessages:
+    def _count_removed_above_msgs(self, publishing: Publishing) -> RemovedMessages:
         limit_msgs, stored_msgs = (
             self._removing_limit("max_msgs"),
             number_at(self.state, "messages"),
@@ -100,7 +100,7 @@ class LimitedStream:
             return RemovedMessages()
         return _count_removed(stored_msgs, publishing.added_msgs, limit_msgs)
 
-    def _removed_above_bytes(self, publishing: Publishing) -> RemovedMessages:
+    def _count_removed_above_bytes(self, publishing: Publishing) -> RemovedMessages:
         """Return all messages if the byte limit may be reached, as their sizes are unknown."""
         limit_bytes, stored_msgs = (
             self._removing_limit("max_bytes"),
@@ -118,7 +118,7 @@ class LimitedStream:
             others_msgs, publishing.added_msgs if added_bytes > limit_bytes else 0
         )
 
-    def _removed_above_subject_limit(self, publishing: Publishing) -> RemovedMessages:
+    def _count_removed_above_subject_limit(self, publishing: Publishing) -> RemovedMessages:
         limit_msgs = self._removing_subject_limit
         if not limit_msgs:
             return RemovedMessages()
@@ -151,7 +151,7 @@ class LimitedStream:
         )
 
 
-def making_room_text(
+def removed_by_limits_text(
     config: Mapping[str, object],
     state: Mapping[str, object],
     added_msgs: int | None,
@@ -162,7 +162,7 @@ def making_room_text(
     Messages above the limit per subject are not counted. `added_msgs` None: unknown.
     """
     publishing = Publishing(added_msgs, added_bytes, {})
-    removed_msgs = LimitedStream(config, state).removed(publishing).others_msgs
+    removed_msgs = LimitedStream(config, state).count_removed(publishing).others_msgs
     if not removed_msgs:
         return None
     count_text = f"up to {removed_msgs:,} of {counted(number_at(state, 'messages'), 'message')}"
@@ -198,12 +198,14 @@ def rolled_up_filters(subject: str, headers: Iterable[tuple[str, str]]) -> list[
     return list(dict.fromkeys(filters))
 
 
-_DESTINATIONS = ("nats-schedule-target", "nats-trace-dest")
+_TARGET_HEADERS = ("nats-schedule-target", "nats-trace-dest")
 
 
-def destinations_of(headers: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the subjects on which servers publish because of a message with these headers."""
-    return [text.strip() for name, text in headers if name.lower() in _DESTINATIONS]
+def find_target_subjects(headers: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the subjects to which servers publish because of a message with these headers: the
+    targets of schedules and the destinations of traces.
+    """
+    return [text.strip() for name, text in headers if name.lower() in _TARGET_HEADERS]
 
 
 def stored_filters(config: Mapping[str, object], filters: Iterable[str]) -> list[str]:

@@ -25,7 +25,7 @@ class Loss:
     grows: bool = False
     """Whether messages published until the confirmation add to the losses."""
     lines_until_undone: tuple[str, ...] = ()
-    """Losses that an undo of the change restores, as copies of a stream."""
+    """Losses that an undo of the change restores, such as replicas of a stream."""
 
     def __add__(self, other: Loss) -> Loss:
         """Return the losses of both changes together."""
@@ -63,7 +63,7 @@ class StoredMessages:
     has_gaps: bool = False
     excess_msgs: int | None = 0
     """Messages above the new limit per subject, summed over subjects."""
-    thins_later: bool = False
+    deletes_excess_later: bool = False
     """Whether this server deletes `excess_msgs` later, not with the edit."""
     unneeded_msgs: int | None = 0
     """Messages that no consumer needs any more; an upper bound."""
@@ -110,7 +110,7 @@ def stream_edit_loss(
     count, accuracy = _count_removed_messages(old_config, new_config, stored)
     loses_messages = count is None or count > 0
     lines = [removed_messages_text(count, stored, accuracy)] if loses_messages else []
-    if stored.thins_later and stored.excess_msgs != 0:
+    if stored.deletes_excess_later and stored.excess_msgs != 0:
         lines.append(_removed_later_text(new_config))
     further_lines = (
         *_irreversible_texts(old_config, new_config),
@@ -126,11 +126,12 @@ def stream_edit_loss(
 def _ttl_loss(stored: StoredMessages) -> Loss:
     """Return the loss of messages whose TTL has an effect only after the edit."""
     if not stored.expiring_msgs:
-        text = "messages that another stream brought with a TTL (not counted) are removed"
-        return Loss() if stored.expiring_msgs == 0 else Loss((f"{text} once it is over",), None)
+        text = "messages of another stream with a TTL (not counted) are removed when the TTL ends"
+        return Loss() if stored.expiring_msgs == 0 else Loss((text,), None)
     count_text = counted(f"{stored.expiring_msgs:,}", "message")
     verb = "is" if stored.expiring_msgs == 1 else "are"
-    text = f"{count_text} with a TTL {verb} removed for good once it is over, at once if it is now"
+    end_text = "when the TTL ends, or now if it has ended"
+    text = f"{count_text} with a TTL {verb} removed for good {end_text}"
     return Loss((text,), stored.expiring_msgs)
 
 
@@ -152,14 +153,14 @@ def lowers_msgs_per_subject(before: Mapping[str, object], after: Mapping[str, ob
     return _is_lowered(before, after, "max_msgs_per_subject")
 
 
-def limits_subjects_first(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
-    """Return whether an edit sets the first limit of messages per subject."""
+def adds_limit_per_subject(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
+    """Return whether an edit limits the messages per subject of a stream without such a limit."""
     return (
         lowers_msgs_per_subject(before, after) and number_at(before, "max_msgs_per_subject") <= 0
     )
 
 
-def allows_ttl_first(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
+def enables_message_ttl(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
     """Return whether an edit switches message TTL on."""
     return is_on(after, "allow_msg_ttl") and not is_on(before, "allow_msg_ttl")
 
@@ -203,7 +204,7 @@ def _count_removed_messages(
     if is_mixed and any(accuracy == _ABOUT for _, accuracy, _ in effective_removals):
         most_msgs = stored.total_msgs
     return most_msgs, "at most " if is_mixed else next(
-        (s for c, s, _ in effective_removals if c == most_msgs), ""
+        (accuracy for count, accuracy, _ in effective_removals if count == most_msgs), ""
     )
 
 
@@ -211,10 +212,10 @@ def _removals_by_limit(
     old_config: Mapping[str, object], new_config: Mapping[str, object], stored: StoredMessages
 ) -> Iterator[tuple[int | None, str, str]]:
     """Yield count, accuracy and kind (`oldest`, …) of the removals by each limit."""
-    limited = ("discard", "max_msgs", "max_bytes")
+    limiting_fields = ("discard", "max_msgs", "max_bytes")
     # With discard new, old messages stay even above a limit.
     if text_at(new_config, "discard") != "new" and any(
-        old_config.get(p) != new_config.get(p) for p in limited
+        old_config.get(path) != new_config.get(path) for path in limiting_fields
     ):
         max_msgs, max_bytes = (
             number_at(new_config, "max_msgs"),
@@ -223,14 +224,14 @@ def _removals_by_limit(
         if max_msgs > 0:
             yield max(0, stored.total_msgs - max_msgs), "", "oldest"
         if 0 < max_bytes < stored.total_bytes:
-            over = (stored.total_bytes - max_bytes) * stored.total_msgs
-            yield -(-over // stored.total_bytes), _ABOUT, "oldest"
+            excess = (stored.total_bytes - max_bytes) * stored.total_msgs
+            yield -(-excess // stored.total_bytes), _ABOUT, "oldest"
     if lowers_max_age(old_config, new_config):
         yield stored.older_msgs, "at most " if stored.has_gaps else "", "oldest"
     if lowers_msgs_per_subject(old_config, new_config):
         yield stored.excess_msgs, "", "of a subject"
     if becomes_interest(old_config, new_config):
-        yield stored.unneeded_msgs, "at most ", "settled"
+        yield stored.unneeded_msgs, "at most ", "unneeded"
 
 
 _IRREVERSIBLE = {
@@ -245,8 +246,8 @@ def _irreversible_texts(
 ) -> Iterator[str]:
     for path, text in _IRREVERSIBLE.items():
         # For a sealed stream the server denies both by itself.
-        implied = path != "sealed" and is_on(new_config, "sealed")
-        if is_on(new_config, path) and not is_on(old_config, path) and not implied:
+        is_implied = path != "sealed" and is_on(new_config, "sealed")
+        if is_on(new_config, path) and not is_on(old_config, path) and not is_implied:
             yield f"{text}: this cannot be undone"
 
 
@@ -320,9 +321,9 @@ def consumer_edit_loss(
     if ack_pending_msgs and _is_lowered(old_config, new_config, "max_deliver"):
         max_deliver = number_at(new_config, "max_deliver")
         lines.append(
-            f"of {counted(ack_pending_msgs, 'message')} waiting for an ack, and of those that are "
-            f"delivered until you confirm, those delivered {counted(max_deliver, 'time')} or more "
-            "are given up"
+            f"of {counted(ack_pending_msgs, 'message')} waiting for an ack, and of messages "
+            "delivered until you confirm, each that was delivered "
+            f"{counted(max_deliver, 'time')} or more is dropped after max deliver"
         )
     if is_interest and filters_of(old_config) != filters_of(new_config):
         most_msgs = needed_msgs

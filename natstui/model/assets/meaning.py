@@ -20,11 +20,11 @@ from natstui.model.assets.stream_fields import STREAM_FIELD
 from natstui.model.assets.text import exact_bytes, format_field, parse_field
 from natstui.units import bytes_text, counted, parse_duration_ns, parse_moment
 
-FILE_MESSAGE_BYTES = 30
-"""Overhead of a stored message: length, sequence, time, subject length and checksum."""
-FILE_HEADER_BYTES = 4
+FILE_MESSAGE_OVERHEAD_BYTES = 30
+"""Overhead of a message in a file: length, sequence, time, subject length and checksum."""
+FILE_HEADER_OVERHEAD_BYTES = 4
 """Additional overhead in a file of a message with headers."""
-MEMORY_MESSAGE_BYTES = 16
+MEMORY_MESSAGE_OVERHEAD_BYTES = 16
 _EMPTY_VALUES: tuple[object, ...] = (None, "", 0, -1, [], ())
 _UNITS_NS = (
     (86_400_000_000_000, "day"), (3_600_000_000_000, "hour"), (60_000_000_000, "minute"),
@@ -86,7 +86,7 @@ def _origin_clauses(config: Config) -> Iterator[str]:
         return
     subjects = ", ".join(strings_at(config, "subjects"))
     if subjects:
-        yield f"takes {subjects}"
+        yield f"stores {subjects}"
     sources = " and ".join(
         text_at(upstream, "name") or "?" for upstream in objects_at(config, "sources")
     )
@@ -139,17 +139,17 @@ _START_TEXTS = {
 def _consumer_clauses(stream: str, config: Config) -> Iterator[str]:
     filters = ", ".join(strings_at(config, "filter_subjects"))
     subject, group = text_at(config, "deliver_subject"), text_at(config, "deliver_group")
-    shared = f", shared by the group {group}" if subject and group else ""
+    group_text = f", shared by the group {group}" if subject and group else ""
     yield (
         f"delivers {filters or 'everything'} of {stream} {_start_text(config)}, "
-        f"to {subject or 'whoever pulls'}{shared}"
+        f"to {subject or 'whoever pulls'}{group_text}"
     )
     yield from _ack_clauses(config)
-    inactive = _limit_text(CONSUMER_FIELD["inactive_threshold"], config)
-    if inactive:
+    inactive_text = _limit_text(CONSUMER_FIELD["inactive_threshold"], config)
+    if inactive_text:
         state_text = "is" if text_at(config, "durable_name") else "is ephemeral:"
         verb = "subscribes" if subject else "pulls"
-        yield f"{state_text} deleted when no client {verb} for {inactive}"
+        yield f"{state_text} deleted when no client {verb} for {inactive_text}"
 
 
 def _start_text(config: Config) -> str:
@@ -180,9 +180,10 @@ def _ack_clauses(config: Config) -> Iterator[str]:
             else "until it is acknowledged"
         )
         yield f"each again after {waits_text} without an acknowledgement, {times}"
-    pending = _limit_text(CONSUMER_FIELD["max_ack_pending"], config)
-    if pending:
-        yield f"waits while {pending} {'is' if pending == '1' else 'are'} unacknowledged"
+    pending_text = _limit_text(CONSUMER_FIELD["max_ack_pending"], config)
+    if pending_text:
+        verb = "is" if pending_text == "1" else "are"
+        yield f"waits while {pending_text} {verb} unacknowledged"
     if policy == "all":
         yield "an acknowledgement covers all earlier messages"
 
@@ -199,16 +200,20 @@ def stored_bytes(
 
     The sizes are those of one message; `storage` is `file` or `memory`.
     """
-    fixed_bytes = MEMORY_MESSAGE_BYTES
+    fixed_bytes = MEMORY_MESSAGE_OVERHEAD_BYTES
     if storage != "memory":
-        fixed_bytes = FILE_MESSAGE_BYTES + (FILE_HEADER_BYTES if header_bytes else 0)
+        fixed_bytes = FILE_MESSAGE_OVERHEAD_BYTES + (
+            FILE_HEADER_OVERHEAD_BYTES if header_bytes else 0
+        )
     return messages_count * (fixed_bytes + subject_bytes + payload_bytes + header_bytes)
 
 
-def size_estimate(config: Mapping[str, object], messages_count: int, payload_bytes: int) -> str:
+def size_estimate_text(
+    config: Mapping[str, object], messages_count: int, payload_bytes: int
+) -> str:
     """Return the size of messages as text, with overhead and all replicas.
 
-    `payload_bytes` is that of one message.
+    `payload_bytes` is the size of one payload.
     """
     subject_bytes = max((len(text) for text in strings_at(config, "subjects")), default=10)
     replica_bytes = stored_bytes(
@@ -216,7 +221,7 @@ def size_estimate(config: Mapping[str, object], messages_count: int, payload_byt
     )
     replicas = max(1, number_at(config, "num_replicas"))
     storage_text = "of memory" if text_at(config, "storage") == "memory" else "on disk"
-    overhead = replica_bytes - messages_count * payload_bytes
+    overhead_bytes = replica_bytes - messages_count * payload_bytes
     text = (
         f"{counted(f'{messages_count:,}', 'message')} of {exact_bytes(payload_bytes)} take "
         f"{bytes_text(replica_bytes)}"
@@ -224,7 +229,7 @@ def size_estimate(config: Mapping[str, object], messages_count: int, payload_byt
     times = (
         f" × {replicas} replicas = {bytes_text(replica_bytes * replicas)}" if replicas > 1 else ""
     )
-    return f"{text}{times} {storage_text}; {bytes_text(overhead)} of it is overhead"
+    return f"{text}{times} {storage_text}; {bytes_text(overhead_bytes)} of it is overhead"
 
 
 def meaning_of(field: Field, text: str) -> str:

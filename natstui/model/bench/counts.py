@@ -81,7 +81,7 @@ class Latencies:
     e2e_uncorrected: LatencyCounts = EMPTY
     rtt_uncorrected: LatencyCounts = EMPTY
     response: LatencyCounts = EMPTY
-    """Response stored → received by the requester; the way of the request is `e2e`."""
+    """Response stored → received by the requester; `e2e` is that of the request."""
     late: LatencyCounts = EMPTY
     """Due → sending started, at a fixed rate: the share of the load generator in the others."""
 
@@ -101,7 +101,9 @@ LATENCIES_BY_IMPORTANCE = ("e2e", "rtt", "ack", "store", "late")
 
 
 def main_latency(latencies: Latencies) -> tuple[str, LatencyCounts] | None:
-    """Return name and histogram of the most important measured latency; None without any."""
+    """Return name and histogram of the first measured latency in `LATENCIES_BY_IMPORTANCE`; None
+    without a measured one.
+    """
     for name in LATENCIES_BY_IMPORTANCE:
         histogram: LatencyCounts = getattr(latencies, name)
         if histogram.buckets:

@@ -81,15 +81,19 @@ class Accounting:
     """Stored requests without a response that are no longer pending in the stream."""
 
     @property
-    def complaints(self) -> tuple[str, ...]:
-        """Return sentences about a missing measurement, lost messages and unequal sums."""
-        count = self.lost_msgs or 0
-        lost = (f"{counted(count, 'message')} {was_or_were(count)} lost",) if count else ()
-        silent = self.unresponded_msgs
-        unresponded = (f"{counted(silent, 'request')} got no response",) if silent else ()
-        return (*self._unmeasured(), *lost, *unresponded, *self.missing)
+    def incomplete_reasons(self) -> tuple[str, ...]:
+        """Return a sentence for each reason why the result is incomplete: no measurement, lost
+        messages, requests without a response, and sums that are not equal.
+        """
+        lost_msgs, unresponded_msgs = self.lost_msgs or 0, self.unresponded_msgs
+        reasons = [*self._no_measurement_texts()]
+        if lost_msgs:
+            reasons.append(f"{counted(lost_msgs, 'message')} {was_or_were(lost_msgs)} lost")
+        if unresponded_msgs:
+            reasons.append(f"{counted(unresponded_msgs, 'request')} got no response")
+        return (*reasons, *self.missing)
 
-    def _unmeasured(self) -> tuple[str, ...]:
+    def _no_measurement_texts(self) -> tuple[str, ...]:
         if self.measures:
             return ()
         if self.sent_msgs or self.received_msgs:

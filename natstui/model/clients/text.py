@@ -35,7 +35,7 @@ def summary(connections: Connections, *, closed: bool) -> str:
     return text
 
 
-def kick_loss(connection: ClientConnection) -> str:
+def kick_loss_text(connection: ClientConnection) -> str:
     """Return the effect of kicking a client on its subscriptions and messages, as text."""
     subscriptions = counted(connection.subscriptions_count, "subscription")
     return (
@@ -48,14 +48,16 @@ def kick_prompt(connection: ClientConnection) -> str:
     """Return the text to confirm before a connection is closed: its name, and the effect."""
     identities = (connection.user, connection.address, connection.library)
     identity_text = ", ".join(
-        word for word in identities if word and word != connection.display_name
+        identity for identity in identities if identity and identity != connection.display_name
     )
     name_text = (
         f"{connection.display_name} ({identity_text})"
         if identity_text
         else connection.display_name
     )
-    return f"this will kick {name_text} from {connection.server_name}: {kick_loss(connection)}"
+    return (
+        f"this will kick {name_text} from {connection.server_name}: {kick_loss_text(connection)}"
+    )
 
 
 def idle_text(tap: TappedRequests) -> str:
@@ -82,8 +84,8 @@ def anonymous_text(tap: TappedRequests) -> str:
     return f"{counted(f'{tap.anonymous_msgs:,}', 'message')} {_ANONYMOUS}"
 
 
-def cost_text(tap: TappedRequests, noun: str) -> str:
-    """Return the end of a tap, its requests of unknown clients and its cost, as text.
+def tap_summary_text(tap: TappedRequests, noun: str) -> str:
+    """Return the summary of a tap: its requests of unknown clients, why it ended, and its cost.
 
     `noun` names its messages: `pull` or `message`.
     """

@@ -32,7 +32,7 @@ class StorageUse:
 
     @property
     def share(self) -> float | None:
-        """Return the used share, 1 for all of it; None without a limit."""
+        """Return the used bytes as a share of the limit; None without a limit."""
         return self.used_bytes / self.max_bytes if self.max_bytes else None
 
 
@@ -59,28 +59,28 @@ def pending_msgs(state: State) -> Total:
     """Return the pending messages of all consumers."""
     samples = state.consumer_history.recent
     points = [Point(sample.mono_us, sum(sample.columns["pending_msgs"])) for sample in samples]
-    is_known = bool(state.costs) and can_read_consumers(state)
+    is_total_known = bool(state.costs) and can_read_consumers(state)
     return Total(
-        float(sum(state.consumers.columns.pending_msgs)) if is_known else None, tuple(points)
+        float(sum(state.consumers.columns.pending_msgs)) if is_total_known else None, tuple(points)
     )
 
 
 def can_read_streams(state: State) -> bool:
     """Return whether the streams are known; False if they cannot be listed."""
-    return bool(len(state.streams)) or not _list_unavailable(state, "STREAM.LIST")
+    return bool(len(state.streams)) or not _find_unavailable_lists(state, "STREAM.LIST")
 
 
 def can_read_consumers(state: State) -> bool:
     """Return whether the consumers of every stream are known."""
-    unavailable_lists = _list_unavailable(state, "CONSUMER.LIST")
+    unavailable_lists = _find_unavailable_lists(state, "CONSUMER.LIST")
     if not unavailable_lists:
         return can_read_streams(state)
     known_streams = set(state.consumers.columns.stream)
     return all(verb.removeprefix("CONSUMER.LIST.") in known_streams for verb in unavailable_lists)
 
 
-def _list_unavailable(state: State, verb: str) -> list[str]:
-    return [source for source in state.unavailable if source.startswith(verb)]
+def _find_unavailable_lists(state: State, api_verb: str) -> list[str]:
+    return [verb for verb in state.unavailable if verb.startswith(api_verb)]
 
 
 def storage_use(state: State) -> StorageUse | None:
@@ -150,20 +150,20 @@ def _total_growth(history: History, name: str, is_counted: Callable[[Key], bool]
     points: list[Point] = []
     for index, (older, newer) in enumerate(pairwise(samples)):
         if older.roster is newer.roster:
-            grown = sums[index + 1] - sums[index]
+            growth = sums[index + 1] - sums[index]
         else:
-            grown = _growth(older, newer, name, mask(newer.roster))
+            growth = _growth(older, newer, name, mask(newer.roster))
         elapsed_us = newer.mono_us - older.mono_us
-        is_rate = elapsed_us > 0 and grown >= 0
-        points.append(Point(newer.mono_us, grown * 1e6 / elapsed_us if is_rate else None))
+        is_rate = elapsed_us > 0 and growth >= 0
+        points.append(Point(newer.mono_us, growth * 1e6 / elapsed_us if is_rate else None))
     return Total(sum(known_rates) if known_rates else None, tuple(points))
 
 
 def _growth(older: Sample, newer: Sample, name: str, mask: Sequence[bool]) -> int:
     """Return the growth of a counter, summed over the masked rows that are in both samples."""
-    grown = 0
+    growth = 0
     for row, key in enumerate(newer.roster.keys):
-        before = older.roster.row_of.get(key)
-        if mask[row] and before is not None:
-            grown += newer.columns[name][row] - older.columns[name][before]
-    return grown
+        older_row = older.roster.row_of.get(key)
+        if mask[row] and older_row is not None:
+            growth += newer.columns[name][row] - older.columns[name][older_row]
+    return growth

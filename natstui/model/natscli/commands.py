@@ -35,7 +35,7 @@ from natstui.model.natscli.values import (
     format_time,
 )
 
-_ONLY_ON = {"allow_msg_ttl", "allow_msg_counter"}
+_SWITCHES_WITHOUT_OFF = {"allow_msg_ttl", "allow_msg_counter"}
 """Switches without a `--no-` form."""
 _PAIRS = {"republish": "republish", "subject_transform": "transform"}
 """Objects whose source and destination are set together → the prefix of their flags."""
@@ -78,23 +78,23 @@ def _changed_flags(before: Config, after: Config, *, adding: bool) -> Iterator[t
         differs = read(before, path) != read(after, path)
         flags: list[str] = []
         if head in _PAIRS:
-            ends = path == f"{head}.src" and read(before, head) != read(after, head)
-            flags = _pair_flags(head, after, adding) if ends else []
+            is_changed_pair = path == f"{head}.src" and read(before, head) != read(after, head)
+            flags = _pair_flags(head, after, adding) if is_changed_pair else []
         elif adding and path == "subjects":
-            copies = read(after, "mirror") is not None or bool(objects_at(after, "sources"))
-            flags = [] if copies and not strings_at(after, path) else _list_flags(field, after)
+            is_copy = read(after, "mirror") is not None or bool(objects_at(after, "sources"))
+            flags = [] if is_copy and not strings_at(after, path) else _list_flags(field, after)
         elif adding and path == "duplicate_window":
             flags = _window_flags(after)
         elif path != "name" and field.kind != "threshold":
-            always = adding and path == "allow_direct"
-            flags = _stream_flag(field, after, adding) if differs or always else []
+            is_required = adding and path == "allow_direct"
+            flags = _stream_flag(field, after, adding) if differs or is_required else []
         yield from ((path, flag) for flag in flags)
 
 
 def _pair_flags(head: str, after: Config, adding: bool) -> list[str]:
     flag = _PAIRS[head]
     source, destination = (text_at(after, f"{head}.{end}") for end in ("src", "dest"))
-    # Its --no-republish does nothing.
+    # --no-republish of the NATS CLI does nothing.
     if not source and not destination and not adding and head != "republish":
         return [f"--no-{flag}"]
     if not source or not destination:
@@ -142,7 +142,7 @@ def _list_flags(field: Field, after: Config) -> list[str]:
 def _switch_flag(field: Field, on: bool) -> str:
     if field.path == "no_ack":
         return "--no-ack" if on else "--ack"
-    if not on and field.path in _ONLY_ON:
+    if not on and field.path in _SWITCHES_WITHOUT_OFF:
         raise NotAsFlags
     return f"--{field.flag}" if on else f"--no-{field.flag}"
 
@@ -168,9 +168,9 @@ _PIN_NS = 120_000_000_000
 _KEYS_OF_DEFAULTS = ("name", "durable_name", "ack_policy", "deliver_subject")
 """Fields on which defaults depend; a new consumer is compared with these fields only."""
 _NAMES = ("name", "durable_name")
-_START = {"all": "all", "new": "new", "last": "last", "last_per_subject": "subject"}
-_FOR_PUSH = ("deliver_group", "flow_control", "idle_heartbeat", "rate_limit_bps")
-_MORE_THAN_ZERO = (
+_START_BY_POLICY = {"all": "all", "new": "new", "last": "last", "last_per_subject": "subject"}
+_PUSH_FIELDS = ("deliver_group", "flow_control", "idle_heartbeat", "rate_limit_bps")
+_POSITIVE_FIELDS = (
     "max_batch", "max_expires", "max_bytes", "inactive_threshold", "num_replicas",
     "max_ack_pending", "max_waiting",
 )  # fmt: skip
@@ -181,16 +181,16 @@ def consumer_add_flags(config: Mapping[str, object]) -> list[str]:
     """Return the flags that create a consumer; raises NotAsFlags."""
     after = normalize_consumer(config)
     before = normalize_consumer({key: config[key] for key in _KEYS_OF_DEFAULTS if config.get(key)})
-    push = bool(text_at(after, "deliver_subject"))
-    for path in () if push else _FOR_PUSH:
+    is_push = bool(text_at(after, "deliver_subject"))
+    for path in () if is_push else _PUSH_FIELDS:
         _refuse_if(read(before, path) != read(after, path))
     # With --defaults a push consumer replays at once, and one without acks delivers once.
-    _refuse_if(push and text_at(after, "replay_policy") == "original")
+    _refuse_if(is_push and text_at(after, "replay_policy") == "original")
     _refuse_if(after.get("ack_policy") == "none" and number_at(after, "max_deliver") > 0)
     flags = [
         flag for field in CONSUMER_FIELDS for flag in _consumer_add_flag(field, before, after)
     ]
-    flags += [] if push else ["--pull"]
+    flags += [] if is_push else ["--pull"]
     return flags + ([] if text_at(after, "durable_name") else ["--ephemeral"])
 
 
@@ -219,9 +219,9 @@ def _consumer_add_flag(field: Field, before: Config, after: Config) -> Iterator[
     elif path in ("priority_groups", "opt_start_seq", "opt_start_time", *_NAMES):
         return
     elif path == "priority_timeout":
-        pins = text_at(after, "priority_policy") == "pinned_client"
-        default = _PIN_NS if pins else None
-        _refuse_if(not pins and value is not None)
+        is_pinned = text_at(after, "priority_policy") == "pinned_client"
+        default = _PIN_NS if is_pinned else None
+        _refuse_if(not is_pinned and value is not None)
         yield from [] if value == default else _consumer_flag(field, after)
     elif field.kind != "threshold" and value != read(before, path):
         yield from _consumer_flag(field, after)
@@ -237,8 +237,8 @@ def _start_value(after: Config) -> str:
     if policy == "by_start_sequence":
         return str(number_at(after, "opt_start_seq"))
     unfiltered = not strings_at(after, "filter_subjects")
-    _refuse_if(policy not in _START or (policy == "last_per_subject" and unfiltered))
-    return _START[policy]
+    _refuse_if(policy not in _START_BY_POLICY or (policy == "last_per_subject" and unfiltered))
+    return _START_BY_POLICY[policy]
 
 
 def _group_flags(after: Config) -> list[str]:
@@ -273,14 +273,14 @@ def _consumer_text(field: Field, value: object) -> str:
         return percent
     if field.path == "pause_until":
         return format_time(str(value))
-    _refuse_if(value in (None, "") or (field.path in _MORE_THAN_ZERO and value in (0, -1)))
+    _refuse_if(value in (None, "") or (field.path in _POSITIVE_FIELDS and value in (0, -1)))
     if field.kind == "duration" and isinstance(value, int):
         return format_duration(value)
     return str(value)
 
 
-_OTHER_KEYS = {"filter_subject", "direct", "sourcing"}
-"""Keys known to the NATS CLI that are not fields."""
+_KEYS_WITHOUT_FIELD = {"filter_subject", "direct", "sourcing"}
+"""Keys of configurations that the NATS CLI knows, and that are no fields of a form."""
 _SOURCE_KEYS = {
     "name", "opt_start_seq", "opt_start_time", "filter_subject", "external",
     "subject_transforms", "consumer",
@@ -332,7 +332,7 @@ def _unknown_keys_text(
     kind: AssetKind, config: Mapping[str, object], base: Mapping[str, object] | None
 ) -> str:
     """Return why the NATS CLI cannot write a configuration: unknown keys; empty if it can."""
-    known_keys = {field.path.partition(".")[0] for field in fields_of(kind)} | _OTHER_KEYS
+    known_keys = {field.path.partition(".")[0] for field in fields_of(kind)} | _KEYS_WITHOUT_FIELD
     for configuration in (config, base or {}):
         values = normalize(kind, configuration)
         keys = {key for key, value in values.items() if value and key not in known_keys}
@@ -362,7 +362,7 @@ def _command(
         body, force = _body(kind, config, base), ["--force"] if base else []
     text = shlex.quote(json.dumps(body, ensure_ascii=False))
     if base and kind == "stream" and names[0].startswith("KV_"):
-        # It asks about such a stream in any case, and could not with the file on its stdin.
+        # The NATS CLI always prompts before it edits such a stream: stdin must not be the file.
         file = f"{names[0]}.json"
         command = shlex.join(_arguments(verb, names, ["--config", file, *force]))
         return f"printf %s {text} > {shlex.quote(file)} && {command}"

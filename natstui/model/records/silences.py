@@ -31,7 +31,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Silenced:
-    """All silences on this server, for this account; for the viewer only."""
+    """All silences of the journal for the connected server and account; never recorded."""
 
     at_us: int
     silences: tuple[Silence, ...]
@@ -50,7 +50,7 @@ def silence_json(command: SilenceFinding, now_us: int) -> dict[str, object]:
 
 
 def silences_of(entries: Sequence[JournalEntry], now_us: int) -> tuple[Silence, ...]:
-    """Return the silences at `now_us`, from the entries of one server, oldest first."""
+    """Return the silences at `now_us`; `entries` are the journal of one server, oldest first."""
     by_finding: dict[tuple[object, ...], Silence | None] = {}
     for entry in entries:
         if not is_silence(entry):

@@ -75,17 +75,16 @@ def find_missing_segments(
 ) -> dict[int, str]:
     """Return number of a segment → a sentence about the missing segments before it.
 
-    `dropped_count` segments, the oldest, were deleted to keep within a limit; `last_number` is the
-    last sealed one.
+    A limit deleted the oldest `dropped_count` segments; `last_number` is the last sealed segment.
     """
     expected, text_by_number = dropped_count + 1, dict[int, str]()
     for number in (*numbers, last_number + 1):
         if number > expected:
             first, last = expected, number - 1
-            numbers_text = (
+            missing_segments_text = (
                 f"segment {first} is" if first == last else f"segments {first}–{last} are"
             )
-            text_by_number[number] = f"{numbers_text} missing"
+            text_by_number[number] = f"{missing_segments_text} missing"
         expected = max(expected, number + 1)
     return text_by_number
 
@@ -123,8 +122,9 @@ def folder_time(at_us: int) -> str:
 
 
 def folder_name(at_us: int, name: str) -> str:
-    """Return the folder's name for a recording that starts at `at_us`; other characters become
-    `-`.
+    """Return the name of the folder of a recording `name` that starts at `at_us`.
+
+    Characters of `name` that are no ASCII letter, digit, `.`, `_` or `-` become `-`.
     """
     safe_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60]
     return f"{folder_time(at_us)}-{safe_name}" if safe_name else folder_time(at_us)

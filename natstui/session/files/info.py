@@ -12,7 +12,7 @@ import msgspec
 from natstui import __version__
 from natstui.decoding import decoder_of
 from natstui.errors import SessionError
-from natstui.files import open_regular_file, write_complete
+from natstui.files import open_regular_file, write_atomic_file
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import EngineStarted, Record
@@ -124,7 +124,7 @@ def updated_info(info: SessionInfo, record: Record) -> SessionInfo:
 
 def write_info(folder: Path, info: SessionInfo) -> None:
     """Write session.json; raises OSError."""
-    write_complete(folder / INFO, info_json(info))
+    write_atomic_file(folder / INFO, info_json(info))
 
 
 def write_user_edited_info(folder: Path, info: SessionInfo) -> None:

@@ -47,9 +47,10 @@ from natstui.session.files.segment import (
 )
 from natstui.units import counted
 
-_SMALL_MEMBERS_BYTES = 2048
+_MAX_CACHED_BYTES = 2048
+"""Limit of the compressed size of a group of members that is cached."""
 _MAX_CACHED_CONTENTS = 4096
-"""Limit of cached groups of small parts: together some 30 MiB."""
+"""Limit of cached groups of members: together some 30 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,7 @@ class Recording:
             return cached_content
         content = parse_segment(b"".join(self._inflate_members(span, numbers)))
         # A day has 1,440 segments with a few events each, and every seek reads them.
-        if sum(span.index.members[member][1] for member in numbers) < _SMALL_MEMBERS_BYTES:
+        if sum(span.index.members[member][1] for member in numbers) < _MAX_CACHED_BYTES:
             if len(self._cached_contents) >= _MAX_CACHED_CONTENTS:
                 self._cached_contents.clear()
             self._cached_contents[key] = content
@@ -337,9 +338,10 @@ class Recording:
             yield f"{name}: {counted(count, 'line')} cannot be read"
 
     def records(self) -> Iterator[Record]:
-        """Yield the records in order, after those of the first keyframe.
+        """Yield the records of the first keyframe, then all records in order.
 
-        Damaged lines are left out; `verify` counts them.
+        After a gap with lost records, the records of the next keyframe are yielded, too. Damaged
+        lines are left out; `verify` counts them.
         """
         for number, span in enumerate(self.spans):
             content = self.content(span)

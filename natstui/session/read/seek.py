@@ -73,8 +73,10 @@ def _read_back_us(window_s: int, cells_count: int) -> int:
     return (window_s + period_s + _READ_MARGIN_S) * 1_000_000
 
 
-def _cells_count(span: Span) -> int:
-    """Return rows × columns of the larger of both histories, in an average poll of a segment."""
+def _count_cells(span: Span) -> int:
+    """Return rows × columns in an average poll of a segment, of the history of streams or of
+    consumers, whichever is larger.
+    """
     index, polls_count = span.index, max(1, _count_records(span, ("snapshot",)))
     streams_count = -(-index.stream_samples_count // polls_count)
     consumers_count = -(-index.consumer_samples_count // polls_count)
@@ -154,7 +156,7 @@ def plan_route(recording: Recording, at_us: int) -> Route:
     """Return the segments that must be read to build the state of a time."""
     last = recording.span_index_at(at_us)
     spans = recording.spans
-    cells_count = max(_cells_count(span) for span in spans)
+    cells_count = max(_count_cells(span) for span in spans)
     reports_from, benchmark = _find_benchmark(recording, last)
     minute_ago = recording.span_index_at(at_us - (WINDOWS_S[0] + 1) * 1_000_000)
     return Route(
@@ -390,7 +392,8 @@ class HistoryLineBuilder:
     _state: State = field(default_factory=State)
     """A state that only has the names of the rows."""
     _current_row_names: tuple[bytes, ...] = ()
-    _block: list[_HistoryPoll] = field(default_factory=list)
+    _block_polls: list[_HistoryPoll] = field(default_factory=list)
+    """Shortened polls that will be sent as one line."""
     _delayed_polls: deque[_DelayedPoll] = field(default_factory=deque)
     """The newest polls, which are sent complete unless enough others follow."""
 
@@ -441,20 +444,24 @@ class HistoryLineBuilder:
         self._delayed_polls.clear()
 
     def _add_to_block(self, delayed_poll: _DelayedPoll) -> Iterator[bytes]:
-        self._block.append(delayed_poll.history_poll)
+        self._block_polls.append(delayed_poll.history_poll)
         yield from delayed_poll.lines
-        if len(self._block) * sum(map(len, delayed_poll.history_poll.columns)) >= BLOCK_BYTES:
+        if (
+            len(self._block_polls) * sum(map(len, delayed_poll.history_poll.columns))
+            >= BLOCK_BYTES
+        ):
             yield from self._flush_block()
 
     def _flush_block(self) -> Iterator[bytes]:
         """Yield the polls of the block as one line."""
-        if not self._block:
+        if not self._block_polls:
             return
         columns = [
-            b"".join(texts) for texts in zip(*(p.columns for p in self._block), strict=True)
+            b"".join(texts)
+            for texts in zip(*(poll.columns for poll in self._block_polls), strict=True)
         ]
         streams_count = len(STREAM_COLUMNS)
-        polls = tuple(polled.poll for polled in self._block)
+        polls = tuple(history_poll.poll for history_poll in self._block_polls)
         yield encode_record(
             PastPolls(
                 polls[-1].taken_at_us,
@@ -463,7 +470,7 @@ class HistoryLineBuilder:
                 dict(zip(CONSUMER_COLUMNS, columns[streams_count:], strict=True)),
             )
         )
-        self._block = []
+        self._block_polls = []
 
     def _update_rows(self, snapshot: Snapshot) -> None:
         """Store the names of the rows of a poll."""

@@ -14,7 +14,7 @@ import msgspec
 
 from natstui.clean import clean_json, escape_line
 from natstui.errors import ActionRefusal, SessionError
-from natstui.files import complete_folder
+from natstui.files import create_atomic_folder
 from natstui.model.records.record import Record
 from natstui.model.records.recording import ExportSelection
 from natstui.paths import create_private_folder, expand_user_path
@@ -145,7 +145,7 @@ def _export_records(
     counts = {table.name: 0 for table in tables}
     try:
         create_private_folder(target.absolute().parent)
-        with complete_folder(target) as folder, ExitStack() as files:
+        with create_atomic_folder(target) as folder, ExitStack() as files:
             (folder / "columns.csv").write_text(columns_text(tables), encoding="utf-8")
             writers = {
                 table.name: _open_writer(files, folder, file_format, table) for table in tables

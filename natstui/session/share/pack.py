@@ -19,12 +19,12 @@ from natstui.errors import SessionError
 from natstui.files import (
     check_replaceable,
     clear_folder,
-    complete_file,
     file_name,
+    open_atomic_file,
     open_regular_file,
     partial_folder,
     read_regular_file,
-    write_complete,
+    write_atomic_file,
 )
 from natstui.paths import create_private_folder
 from natstui.session.files.folder import (
@@ -83,7 +83,7 @@ def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Pat
         info = replace(info, cut_off=True)
     pseudonyms = Pseudonyms() if redact else None
     info = info if pseudonyms is None else pseudonyms.redact_info(info)
-    with _translate_write_errors(target), complete_file(target, replaces=False) as file:
+    with _translate_write_errors(target), open_atomic_file(target, replaces=False) as file:
         _write_member(file, INFO, info_json(info))
         for done_count, segment in enumerate(files):
             progress(done_count, len(files))
@@ -161,7 +161,7 @@ def _unpack_members(file: BinaryIO, folder: Path) -> SessionInfo:
             text = b"".join(read_member(file, member))
             info = parse_info(text, INFO)
             # Unchanged: a wrong checksum must stay wrong until it was verified.
-            write_complete(folder / INFO, text)
+            write_atomic_file(folder / INFO, text)
             continue
         if not is_segment_name(member.name) or not member.name.endswith(".gz"):
             raise SessionError(

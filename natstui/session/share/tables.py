@@ -120,10 +120,13 @@ def _columns(text_by_name: dict[str, str]) -> tuple[Column, ...]:
 
 
 def _describe_fields(
-    table: type[StreamColumns] | type[ConsumerColumns], owner: str
+    table: type[StreamColumns] | type[ConsumerColumns], entity_noun: str
 ) -> dict[str, str]:
+    """Return name of a column → its meaning, from the fields of streams or consumers."""
     names = [field.name for field in fields(table) if field.name not in _OMITTED_FIELDS]
-    return {name: f"{name.rsplit('_', 1)[0].replace('_', ' ')} of the {owner}" for name in names}
+    return {
+        name: f"{name.rsplit('_', 1)[0].replace('_', ' ')} of the {entity_noun}" for name in names
+    }
 
 
 _COUNT_TEXTS = {field.name: "in the interval" for field in fields(Counts)}

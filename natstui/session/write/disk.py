@@ -61,7 +61,7 @@ class Disk:
     ) -> None:
         """Create a folder, or continue in `continued_folder`, which a killed recorder left."""
         self._settings = settings
-        self._steady_us = steady_us
+        self._read_steady_clock_us = steady_us
         self._number = 0
         self._bytes_to_seal: dict[int, int] = {}
         """Number of a segment to seal → its bytes."""
@@ -111,7 +111,7 @@ class Disk:
             if not segment.sealed:
                 self._bytes_to_seal[segment.number] = segment.path.stat().st_size
             elif segment.number in indexes:
-                self._add_sealed(indexes[segment.number], self._steady_us())
+                self._add_sealed(indexes[segment.number], self._read_steady_clock_us())
         self.seal()
         self.continued_from_us = self._last_sealed_us or self.info.started_at_us
 
@@ -161,7 +161,8 @@ class Disk:
             raise PermissionError(13, "no permission to write", str(self.folder))
 
     def restore(self, keyframe: Keyframe) -> bool:
-        """Create the folder again if it was removed; return whether it was removed.
+        """Create the folder again if it was removed, with a segment that starts with `keyframe`;
+        return whether it was removed.
 
         Only the folder itself is created: if its parent is missing, too, a disk is probably not
         mounted.
@@ -188,8 +189,8 @@ class Disk:
         """Seal every closed segment."""
         while self._bytes_to_seal:
             number = next(iter(self._bytes_to_seal))
-            # Before it can be seen: who sees it may set the clock.
-            began_us = self._steady_us()
+            # Read before the sealed segment is visible: from then on a user may set the clock.
+            began_us = self._read_steady_clock_us()
             index = seal(self.folder, number)
             del self._bytes_to_seal[number]
             if index is not None:
@@ -201,7 +202,7 @@ class Disk:
         if last_us is not None:
             self._last_sealed_us = max(last_us, self._last_sealed_us or last_us)
         if self._settings.max_bytes is not None or self._settings.retain_s is not None:
-            # Not more of it: a recording may last for months.
+            # Not the complete index, as a recording may last for months.
             self._sealed.append(
                 _SealedSegment(
                     index.number, index.size_bytes, index.first_at_us, last_us, sealed_steady_us
@@ -224,7 +225,7 @@ class Disk:
             oldest_kept.first_at_us if oldest_kept else segments_to_delete[-1].last_at_us
         ) or now_us
         before_count = self.info.dropped.segments_count if self.info.dropped else 0
-        # Noted first: a note about a segment that still exists does no harm after a crash.
+        # First the note: after a crash, a note about a segment that still exists does no harm.
         self.update_info(
             replace(
                 self.info,
@@ -239,7 +240,7 @@ class Disk:
 
     def _find_segments_above_limits(self) -> tuple[list[_SealedSegment], str]:
         settings, segments_to_delete, reason = self._settings, [], ""
-        now_steady_us = self._steady_us()
+        now_steady_us = self._read_steady_clock_us()
         size_bytes = self.size_bytes
         for segment in self._sealed:
             age_us = now_steady_us - segment.sealed_steady_us

@@ -47,8 +47,8 @@ MAX_EVALUATED_CONSUMERS = 60
 the next polls. One evaluation costs as much as recording ten samples, and recording must stay
 cheap if thousands of consumers have a backlog.
 """
-_MAX_QUEUED_COUNT = 500
-"""Number of records with which the state is updated at once: a tenth of the cost."""
+_MAX_BATCH_RECORDS = 500
+"""Maximum number of queued records; folding them into the state together costs a tenth."""
 
 
 class FindingsEvaluator:
@@ -75,10 +75,10 @@ class FindingsEvaluator:
         """Queue a record for the next update of the state."""
         self._queued_records.append(record)
         self._needs_evaluation = self._needs_evaluation or isinstance(record, EVALUATED_AFTER)
-        if len(self._queued_records) >= _MAX_QUEUED_COUNT:
+        if len(self._queued_records) >= _MAX_BATCH_RECORDS:
             self._update_state()
 
-    def changes(self) -> FindingsChanged | None:
+    def find_changes(self) -> FindingsChanged | None:
         """Evaluate the current state; return the findings that changed since the last call, None
         if no record requires an evaluation.
 
@@ -95,7 +95,7 @@ class FindingsEvaluator:
     def _update_state(self) -> None:
         state = apply_records(self._state, self._queued_records)
         self._queued_records = []
-        # What a screen would list is on the disk: in memory thousands would pile up over days.
+        # The other events are on the disk: in memory, thousands would pile up over days.
         newest_events = state.happenings[-CHECKED_EVENTS_COUNT:]
         self._state = replace(state, happenings=newest_events, ack_samples=())
 
@@ -172,7 +172,7 @@ class ServersReadingFilter:
             reading.leaving,
         )
         passed_us = reading.at_us - self._written_at_us
-        # A reading that comes a moment before its time is not put off to the next one.
+        # A reading that comes a moment before the 10 s are over is written, not the next reading.
         is_early = 0 <= passed_us < SERVERS_INTERVAL_US - _MAX_READING_INTERVAL_US // 2
         if is_early and replying_servers == self._last_servers:
             return False
@@ -203,9 +203,9 @@ def _count_rows(record: Record) -> int:
 class RecordQueue:
     """A bounded queue of records for the recorder's thread; `add` never waits."""
 
-    def __init__(self, max_rows: int = MAX_QUEUED_ROWS) -> None:
+    def __init__(self, max_queued_rows: int = MAX_QUEUED_ROWS) -> None:
         self._queue: queue.SimpleQueue[Record | None] = queue.SimpleQueue()
-        self._max_rows = max_rows
+        self._max_queued_rows = max_queued_rows
         # One thread writes each of these counters, the other only reads it.
         self._added_rows = 0
         self._removed_rows = 0
@@ -216,7 +216,7 @@ class RecordQueue:
     def add(self, record: Record) -> None:
         """Queue a record; if the queue is full, count it as lost."""
         rows_count = _count_rows(record)
-        if self._added_rows - self._removed_rows + rows_count > self._max_rows:
+        if self._added_rows - self._removed_rows + rows_count > self._max_queued_rows:
             self._lost_count += 1
             return
         self._added_rows += rows_count
@@ -248,7 +248,7 @@ class RecordQueue:
         except queue.Empty:
             return records
 
-    def new_lost_count(self) -> int:
+    def count_newly_lost(self) -> int:
         """Return how many records were lost since the last call because the queue was full."""
         lost_count = self._lost_count - self._reported_count
         self._reported_count += lost_count
@@ -396,7 +396,8 @@ class Recorder:
         if self._disk.continued_from_us is not None:
             now_us, reason = self._clock.wall_us(), "the recording engine was killed"
             self._record(Gap(now_us, self._disk.continued_from_us, 0, reason))
-        self._seal_retry_us = 0
+        self._next_seal_steady_us = 0
+        """The earliest time of the next sealing, on the steady clock: later after an error."""
         self._last_written_us = self._clock.wall_us()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
@@ -440,7 +441,7 @@ class Recorder:
                     and not self._reporter.write_error
                 ):
                     self._write_lines()
-            self._lost_count += self._queue.new_lost_count()
+            self._lost_count += self._queue.count_newly_lost()
             self._write_lines()
             self._write_findings()
             self._run_due_tasks()
@@ -448,7 +449,7 @@ class Recorder:
         self._finish()
 
     def _record(self, record: Record) -> None:
-        """Add the lines of a record to those to write, and pass it to the evaluator."""
+        """Add the lines of a record to the unwritten lines; pass the record to the evaluator."""
         written_record = prepare_for_recording(record, payloads=self._settings.payloads)
         # Connections may not be written, but findings about them are.
         if written_record is not None or isinstance(record, ClientsRead):
@@ -462,7 +463,7 @@ class Recorder:
 
     def _write_findings(self) -> None:
         """Write which findings changed; called only after all queued records are written."""
-        changes = self._evaluator.changes()
+        changes = self._evaluator.find_changes()
         if changes is not None:
             self._add_lines(changes)
             self._write_lines()
@@ -555,7 +556,7 @@ class Recorder:
                     self._start_next_segment()
         except (OSError, SessionError) as error:
             self._reporter.report_failure(error, self._disk.size_bytes)
-        if self._clock.steady_us() >= self._seal_retry_us:
+        if self._clock.steady_us() >= self._next_seal_steady_us:
             self._seal_and_delete()
         self._reporter.report_when_due(self._disk.size_bytes)
 
@@ -568,7 +569,7 @@ class Recorder:
             self._reporter.seal_error = None
         except OSError as error:
             self._reporter.seal_error = f"a segment stays unsealed: {error_text(error)}"
-            self._seal_retry_us = self._clock.steady_us() + _SEAL_RETRY_US
+            self._next_seal_steady_us = self._clock.steady_us() + _SEAL_RETRY_US
 
     def _is_segment_over(self) -> bool:
         age_us = self._clock.steady_us() - self._segment_since_us

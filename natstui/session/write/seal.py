@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
-from natstui.files import complete_file, open_regular_file
+from natstui.files import open_atomic_file, open_regular_file
 from natstui.session.files.entry import EntryPart
 from natstui.session.files.folder import segment_path
 from natstui.session.files.index import SegmentIndex, append_index
@@ -55,7 +55,7 @@ def seal(folder: Path, number: int) -> SegmentIndex | None:
     members = compress_members(content, polls)
     index = build_index(number, content, members, sum(map(len, members)), polls)
     # Its temporary name begins with a dot: neither a reader nor Spark reads it as a segment.
-    with complete_file(target, replaces=True, mode=0o600) as file:
+    with open_atomic_file(target, replaces=True, mode=0o600) as file:
         file.writelines(members)
     plain_path.unlink()
     append_index(folder, index)

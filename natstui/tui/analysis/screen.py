@@ -106,9 +106,13 @@ def charts_of(result: AnalysisResult) -> tuple[ChartData, ...]:
 
 
 def _create_axis(rows: list[Row]) -> _Axis | None:
-    ats = sorted({_require_int(row["bucket_at_us"]) for row in rows})
+    bucket_times_us = sorted({_require_int(row["bucket_at_us"]) for row in rows})
     widths = [_require_int(row["width_s"]) for row in rows]
-    return _Axis(tuple(ats), ats[-1] + max(widths) * 1_000_000) if ats else None
+    return (
+        _Axis(tuple(bucket_times_us), bucket_times_us[-1] + max(widths) * 1_000_000)
+        if bucket_times_us
+        else None
+    )
 
 
 def _has_values(rows: list[Row], name: str) -> bool:
@@ -175,7 +179,7 @@ class AnalysisScreen(LiveScreen):
     }
     """
 
-    left_run_id: ClassVar[int | None] = None
+    closed_screen_run_id: ClassVar[int | None] = None
     """The id of the run whose screen was closed before its end: the next screen shows it."""
 
     caption = getters.query_one("#caption", Static)
@@ -210,18 +214,18 @@ class AnalysisScreen(LiveScreen):
                 yield BigTable([], empty="no rows")
 
     def on_mount(self) -> None:
-        """Show the run that the last screen left; without one, start the analysis."""
+        """Show the run of the last closed screen if it belongs here; else start an analysis."""
         self.caption.update(safe("Analysis"))
         self.progress.update(safe(f"starting …\n\n{self._keys_text()}", "dim"))
-        left_id, analysis_run = AnalysisScreen.left_run_id, self.state.analysis
-        AnalysisScreen.left_run_id = None
+        previous_run_id, analysis_run = AnalysisScreen.closed_screen_run_id, self.state.analysis
+        AnalysisScreen.closed_screen_run_id = None
         if (
             analysis_run
-            and left_id is not None
-            and analysis_run.run_id == left_id
+            and previous_run_id is not None
+            and analysis_run.run_id == previous_run_id
             and self._belongs_to_screen(analysis_run)
         ):
-            self.run_id = left_id
+            self.run_id = previous_run_id
             # Its widgets are mounted by then.
             self.call_after_refresh(self.refresh_state)
         else:
@@ -319,7 +323,7 @@ class AnalysisScreen(LiveScreen):
         self.tables.focus()
 
     @on(OptionList.OptionHighlighted)
-    def _show_highlighted(self, message: OptionList.OptionHighlighted) -> None:
+    def _show_highlighted_table(self, message: OptionList.OptionHighlighted) -> None:
         self.show_table(message.option_id or VERDICT)
 
     @on(OptionList.OptionSelected)
@@ -374,4 +378,4 @@ class AnalysisScreen(LiveScreen):
     def on_unmount(self) -> None:
         """Remember a run that has not ended, for the next screen."""
         if self._finished is None and not self._is_stop_requested:
-            AnalysisScreen.left_run_id = self.run_id
+            AnalysisScreen.closed_screen_run_id = self.run_id

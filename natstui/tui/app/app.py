@@ -27,7 +27,7 @@ from textual.screen import Screen
 
 from natstui.defects import report_defects
 from natstui.errors import NatstuiError
-from natstui.files import complete_file, write_failure
+from natstui.files import create_write_error, open_atomic_file
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted
@@ -493,11 +493,11 @@ class NatstuiApp(GuardedApp):
 
     async def _save_screenshot(self, target: Path, svg: str) -> None:
         try:
-            with complete_file(target, replaces=False) as file:
+            with open_atomic_file(target, replaces=False) as file:
                 file.write(svg.encode())
         except OSError as error:
             self.notify(
-                safe_copy(str(write_failure(target, error))), severity="error", markup=False
+                safe_copy(str(create_write_error(target, error))), severity="error", markup=False
             )
         else:
             self.notify(f"saved as {safe_copy(str(target))}", markup=False, timeout=8)

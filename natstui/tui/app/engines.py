@@ -85,7 +85,7 @@ class Announcements:
         """Show a toast at the end of an analysis whose screen was closed."""
         from natstui.tui.analysis.screen import AnalysisScreen
 
-        if record.run_id == AnalysisScreen.left_run_id:
+        if record.run_id == AnalysisScreen.closed_screen_run_id:
             is_done = record.status == "done"
             text = f"{record.text}; :analyze shows it" if is_done else record.text
             severity: SeverityLevel = "information" if is_done else "error"

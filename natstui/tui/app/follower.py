@@ -22,12 +22,12 @@ _MAX_BATCH_RECORDS = 500
 _MANY_FINDINGS, _PREFER_INTERVAL_S = 1_000, 5.0
 """Above this many findings, the rows to poll always are chosen only at this interval."""
 
-_MANY_ROWS, _JUDGE_INTERVAL_S = 65_000, 2.9
+_MANY_ROWS, _FINDINGS_INTERVAL_S = 65_000, 2.9
 """Above this many rows, findings are evaluated only at this interval: the evaluation is slow."""
 
 
 class Follower:
-    """A link and its newest complete state: during a seek of a replay the previous state stays."""
+    """A link and its newest complete state; during a seek of a replay the previous state stays."""
 
     def __init__(self, link: Link, engine_started: EngineStarted) -> None:
         self.link = link
@@ -35,56 +35,58 @@ class Follower:
         """Whether the app closed the link itself: then its end is no error."""
         self.state = self._folded = State().after(engine_started)
         self._is_complete = True
-        self._needs_judging = False
+        self._needs_findings_update = False
         self._unfolded: list[Record] = []
-        self._polled_s = monotonic()
+        self._polled_at_s = monotonic()
         self._preferred: frozenset[tuple[str, str]] = frozenset()
         self._preferred_at_s = 0.0
-        self._judged_s = float("-inf")
+        self._findings_updated_at_s = float("-inf")
 
     def fold(self, record: Record) -> bool:
         """Update the state and its findings with a record; return whether a newer complete state
         exists.
         """
         has_newer_state = self.fold_without_findings(record)
-        self.judge()
+        self.update_findings()
         return has_newer_state
 
     def fold_without_findings(self, record: Record) -> bool:
         """Update the state with a record, without its findings; return whether a newer complete
         state exists.
 
-        If findings must be evaluated, the new state is shown only after `judge`.
+        If findings must be evaluated, the new state is shown only after `update_findings`.
         """
         if not self._is_complete or isinstance(record, ReplayReset):
             return self._build(record)
         self._folded = self._folded.after(record)
-        self._needs_judging = self._needs_judging or isinstance(record, EVALUATED_AFTER)
+        self._needs_findings_update = self._needs_findings_update or isinstance(
+            record, EVALUATED_AFTER
+        )
         # Other records do not make the rows newer.
         if isinstance(record, Snapshot):
-            self._polled_s = monotonic()
-        if not self._needs_judging:
+            self._polled_at_s = monotonic()
+        if not self._needs_findings_update:
             self.state = self._folded
         return True
 
-    def judge(self) -> None:
+    def update_findings(self) -> None:
         """Evaluate the findings after the last records, and show the new state."""
-        for _ in self.judge_in_steps():
+        for _ in self.update_findings_in_steps():
             pass
 
-    def judge_in_steps(self) -> Iterator[None]:
-        """Evaluate the findings as `judge` does, in steps of some milliseconds.
+    def update_findings_in_steps(self) -> Iterator[None]:
+        """Evaluate the findings as `update_findings` does, in steps of some milliseconds.
 
         No record may be folded before the last step. Above `_MANY_ROWS` rows, findings are
         evaluated less often.
         """
-        if not self._needs_judging or not self._is_complete:
+        if not self._needs_findings_update or not self._is_complete:
             return
         may_wait = self.state.replay is None and self._row_count > _MANY_ROWS
-        if may_wait and monotonic() < self._judged_s + _JUDGE_INTERVAL_S:
+        if may_wait and monotonic() < self._findings_updated_at_s + _FINDINGS_INTERVAL_S:
             self.state = self._folded
             return
-        self._needs_judging, self._judged_s = False, monotonic()
+        self._needs_findings_update, self._findings_updated_at_s = False, monotonic()
         self._folded = yield from evaluate_in_steps(self._folded)
         self.state = self._folded
 
@@ -144,5 +146,5 @@ class Follower:
             poll_age_us = 0 if newest_us is None else state.replay.at_us - newest_us
             poll_age_us += since_poll_us(state)
         else:
-            poll_age_us = round((monotonic() - self._polled_s) * 1e6)
+            poll_age_us = round((monotonic() - self._polled_at_s) * 1e6)
         return poll_age_us // _SECOND_US * _SECOND_US if poll_age_us > _MIN_SHOWN_AGE_US else 0

@@ -85,7 +85,7 @@ async def _fold(follower: Follower, record: Record) -> bool:
     is_slow = is_live and perf_counter() - start_s > _SLOW_FOLD_S
     if is_slow:
         await asyncio.sleep(_PAUSE_S)
-    for _ in follower.judge_in_steps():
+    for _ in follower.update_findings_in_steps():
         if is_live:
             await asyncio.sleep(_PAUSE_S)
     if is_slow:

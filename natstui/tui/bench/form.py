@@ -48,15 +48,18 @@ class Draft:
     base: tuple[str, Document] | None = None
     """Name and document of the ready scenario that filled the form; None without one."""
 
-    def fill(self, name: str, text: str) -> None:
-        """Replace all typed values by a scenario file; raises ValueError if it is not valid."""
-        document = parse_document(text)
+    def fill(self, scenario_name: str, scenario_text: str) -> None:
+        """Replace all typed values by those of a scenario; raises ValueError if it is not valid.
+
+        `scenario_name` is that of an unchanged ready scenario; else it is empty.
+        """
+        document = parse_document(scenario_text)
         try:
             texts = texts_of(document)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"it is not a valid scenario: {error}") from error
         self.document, self.texts = document, texts
-        self.base = (name, document) if name else None
+        self.base = (scenario_name, document) if scenario_name else None
 
 
 class BenchmarkForm(LiveScreen):
@@ -198,10 +201,10 @@ class BenchmarkForm(LiveScreen):
         own_text = "" if find_errors(self.draft.texts) else self._scenario_text()
         self.app.push_screen(ScenariosScreen(own_text, self.fill_form))
 
-    def fill_form(self, name: str, text: str) -> str:
-        """Fill the form with a scenario; return the error, empty on success."""
+    def fill_form(self, scenario_name: str, scenario_text: str) -> str:
+        """Fill the form with a scenario; return the text of the error, empty on success."""
         try:
-            self.draft.fill(name, text)
+            self.draft.fill(scenario_name, scenario_text)
         except ValueError as error:
             return str(error)
         for row in self.query(FieldRow):

@@ -95,9 +95,9 @@ class BenchmarkControls(ScreenPart):
 
     def __init__(self, screen: LiveScreen) -> None:
         self._screen = screen
-        self._last: StartBenchmark | None = None
+        self._last_start: StartBenchmark | None = None
         self._is_requested = False
-        """Whether a run was requested whose end the engine has not replied yet."""
+        """Whether a run was requested, and has not ended: the engine replies at its end."""
         self._planned_before: BenchmarkPlanned | None = None
         """The run on the screen when the next one was requested."""
 
@@ -112,7 +112,7 @@ class BenchmarkControls(ScreenPart):
                 return True
             case "again":
                 return (
-                    self._last is not None
+                    self._last_start is not None
                     and not self.is_benchmark_running
                     and not self.is_starting
                 )
@@ -131,8 +131,8 @@ class BenchmarkControls(ScreenPart):
 
     def start(self, scenario: str, overrides: dict[str, str] | None = None) -> None:
         """Run a scenario, given by its name or its TOML text."""
-        self._last = StartBenchmark(0, scenario, overrides or {})
-        run_task(self._screen, self._run, self._last)
+        self._last_start = StartBenchmark(0, scenario, overrides or {})
+        run_task(self._screen, self._run, self._last_start)
 
     async def _run(self, command: StartBenchmark) -> None:
         self._planned_before, self._is_requested = self._view.planned, True
@@ -157,8 +157,8 @@ class BenchmarkControls(ScreenPart):
 
     def action_again(self) -> None:
         """Run the last scenario again."""
-        if self._last is not None:
-            self.start(self._last.scenario, dict(self._last.overrides))
+        if self._last_start is not None:
+            self.start(self._last_start.scenario, dict(self._last_start.overrides))
 
     def action_rate(self, direction: int) -> None:
         """Increase the senders' rate by a quarter (1), or decrease it by a fifth (-1)."""
@@ -295,7 +295,7 @@ _MIN_LINES_BELOW = 3
 start below the edge of the screen.
 """
 _MIN_ROWS = 5
-"""Minimum rows of the latency distribution, even if those do not fit without scrolling."""
+"""Minimum rows of the latency distribution, even if they do not fit without scrolling."""
 
 
 class FittedText(SectionText):
@@ -388,7 +388,7 @@ class BenchmarkScreen(LiveScreen):
     ]
 
     caption = getters.query_one("#caption", Static)
-    big = getters.query_one(FigureRow)
+    figure_row = getters.query_one(FigureRow)
     workers_text = getters.query_one("#workers", FittedText)
     figures = getters.query_one("#figures", FittedText)
     flow = getters.query_one("#flow", SectionText)
@@ -471,25 +471,25 @@ class BenchmarkScreen(LiveScreen):
     def _show_charts(self) -> None:
         """Show the charts, also empty ones: a replay may seek to a moment before the run."""
         view = self.state.benchmark or BenchmarkView()
-        shown = (throughput_chart(view), latency_chart(view), cumulative_chart(view))
+        charts_data = (throughput_chart(view), latency_chart(view), cumulative_chart(view))
         charts = list(self.query(Chart))
-        for chart, data in zip(charts, shown, strict=True):
+        for chart, data in zip(charts, charts_data, strict=True):
             # Without data, as the latency of a run of a second, the other charts get the space.
-            chart.set_class(data is None and shown[0] is not None, "-nothing")
-        self.reading.show(charts, shown)
+            chart.set_class(data is None and charts_data[0] is not None, "-nothing")
+        self.reading.show(charts, charts_data)
 
     def _show_texts(self, view: BenchmarkView) -> None:
         """Show caption, figures, summary, workers, latencies, messages and log."""
-        starts = self.steering.is_starting
-        title = "starting the benchmark" if starts else text.title_text(view, self.size.width)
+        is_starting = self.steering.is_starting
+        title = "starting the benchmark" if is_starting else text.title_text(view, self.size.width)
         caption = safe(title)
-        full = re.search("█+", caption.plain)
-        if full is not None:
-            caption = caption.stylize(style_of("primary"), *full.span())
+        filled_bar = re.search("█+", caption.plain)
+        if filled_bar is not None:
+            caption = caption.stylize(style_of("primary"), *filled_bar.span())
         self.caption.update(caption, layout=False)
-        self.big.show(main_figures(view), is_large=view.finished is not None)
+        self.figure_row.show(main_figures(view), is_large=view.finished is not None)
         no_run_text = f"no benchmark has run{_form_hint(self)}, with built-in scenarios"
-        no_run_text = no_run_text if view.planned is None and not starts else ""
+        no_run_text = no_run_text if view.planned is None and not is_starting else ""
         self.summary.show(view.summed, no_run_text, with_uncorrected=self._with_uncorrected)
         if view.planned is None:
             for texts in (self.workers_text, self.figures, self.flow, self.log_text):
@@ -536,10 +536,12 @@ class BenchmarkScreen(LiveScreen):
         # Their titles are in the frames.
         self.flow.show([replace(flow, title="")])
         self.log_text.show([replace(log, title="")])
-        self._share_rows(sum(len(section.lines) + 2 for section in figures))
+        self._fit_area_below_charts(sum(len(section.lines) + 2 for section in figures))
 
-    def _share_rows(self, figures_rows: int) -> None:
-        """Give the charts of a finished run the rows that its summary does not need."""
+    def _fit_area_below_charts(self, figures_rows: int) -> None:
+        """After a run, on a wide screen, set the height of the area below the charts to its rows,
+        so that the charts get the other rows; else remove that height.
+        """
         below = self.query_one("#bench-below").styles
         if self.has_class("-finished") and self.has_class("-wide"):
             below.height = max(self.summary.row_count, figures_rows) + 1

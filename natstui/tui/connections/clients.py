@@ -18,7 +18,7 @@ from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.clients.recipients import ClientsFound, Listener
 from natstui.model.clients.requests import Requester
-from natstui.model.clients.text import anonymous_text, cost_text, idle_text
+from natstui.model.clients.text import anonymous_text, idle_text, tap_summary_text
 from natstui.model.columns.connections import IDENTITY_COLUMNS, ConnectionRow
 from natstui.model.live.state import State
 from natstui.model.records.system import ReadClients, StopReadingClients
@@ -99,7 +99,7 @@ def _search_text(client: Requester) -> str:
 
 
 def _name(view: ClientView, row: int) -> Cell:
-    """Name that the client has given itself; for a client of another account, the account."""
+    """Name that the client chose; for a client of another account, the account."""
     client = view.items[row]
     if client.connection is None:
         return client_text_cell(
@@ -113,7 +113,7 @@ def _pulls(view: ClientView, row: int) -> Cell:
     return Cell(count_text(view.items[row].requests_count))
 
 
-def _published(view: ClientView, row: int) -> Cell:
+def _published_msgs(view: ClientView, row: int) -> Cell:
     """Number of messages that the client published during this search."""
     return Cell(count_text(view.items[row].requests_count))
 
@@ -123,19 +123,19 @@ def _size(view: ClientView, row: int) -> Cell:
     return Cell(bytes_text(view.items[row].request_bytes))
 
 
-def _delivered(view: ClientView, row: int) -> Cell:
+def _delivered_msgs(view: ClientView, row: int) -> Cell:
     """Number of messages, with status messages, sent to the client since it was found; for a push
     consumer, since the client subscribed."""
     return Cell(count_text(view.items[row].delivered_msgs))
 
 
-def _share(view: ClientView, row: int) -> Cell:
+def _delivered_share(view: ClientView, row: int) -> Cell:
     """Share of the client in the messages that were sent to all listed clients."""
     share = view.share(row)
     return Cell(UNKNOWN, "dim") if share is None else Cell(f"{share:.0%}")
 
 
-def _about(view: ClientView, row: int) -> Cell:
+def _batches_or_subjects(view: ClientView, row: int) -> Cell:
     """Batch sizes of the client's pulls, or subjects, the most frequent first."""
     about_texts = view.items[row].about
     more_count = len(about_texts) - _MAX_ABOUT_TEXTS
@@ -145,13 +145,13 @@ def _about(view: ClientView, row: int) -> Cell:
     return Cell(clean_line(text))
 
 
-def _last(view: ClientView, row: int) -> Cell:
+def _last_activity(view: ClientView, row: int) -> Cell:
     """Time since the client's last request; for a subscriber, since its last activity."""
     ago_s = max(0.0, time.time() - view.items[row].last_at_us / 1e6)
     return Cell(f"{duration_text(int(ago_s))} ago")
 
 
-def _pinned(view: ClientView, row: int) -> Cell:
+def _pin_ids(view: ClientView, row: int) -> Cell:
     """Id with which the consumer has pinned the client."""
     pins = [pin for pin in view.pins if pin in view.items[row].pins]
     return Cell(clean_line(", ".join(pins)), "accent")
@@ -190,39 +190,68 @@ _CONNECTION_COLUMNS: tuple[ColumnSpec[ClientView], ...] = (
     _connection_column("client", 14, 7, flex=1),
     _connection_column("server", 8, 3, max_width=20),
 )
-_SHARES: tuple[ColumnSpec[ClientView], ...] = (
+_DELIVERY_COLUMNS: tuple[ColumnSpec[ClientView], ...] = (
     ColumnSpec(
-        "delivered", "DELIVERED", 9, 1, _delivered, _sort_by(lambda client: client.delivered_msgs)
+        "delivered",
+        "DELIVERED",
+        9,
+        1,
+        _delivered_msgs,
+        _sort_by(lambda client: client.delivered_msgs),
     ),
-    ColumnSpec("share", "SHARE", 6, 2, _share, _sort_by(lambda client: client.delivered_msgs)),
+    ColumnSpec(
+        "share", "SHARE", 6, 2, _delivered_share, _sort_by(lambda client: client.delivered_msgs)
+    ),
 )
-_LAST = ColumnSpec("last", "LAST", 8, 5, _last, _sort_by(lambda client: client.last_at_us))
+_LAST = ColumnSpec(
+    "last", "LAST", 8, 5, _last_activity, _sort_by(lambda client: client.last_at_us)
+)
 PULLER_COLUMNS: tuple[ColumnSpec[ClientView], ...] = (
     *_CONNECTION_COLUMNS,
     ColumnSpec("pulls", "PULLS", 6, 1, _pulls, _sort_by(lambda client: client.requests_count)),
-    *_SHARES,
+    *_DELIVERY_COLUMNS,
     _text_column(
-        "batch", "BATCH", 8, 5, _about, _sort_by(lambda client: client.about), max_width=20
+        "batch",
+        "BATCH",
+        8,
+        5,
+        _batches_or_subjects,
+        _sort_by(lambda client: client.about),
+        max_width=20,
     ),
     _LAST,
     _text_column(
-        "pinned", "PINNED", 8, 8, _pinned, _sort_by(lambda client: client.pins), max_width=24
+        "pinned", "PINNED", 8, 8, _pin_ids, _sort_by(lambda client: client.pins), max_width=24
     ),
 )
 LISTENER_COLUMNS: tuple[ColumnSpec[ClientView], ...] = (
     *_CONNECTION_COLUMNS,
-    *_SHARES,
+    *_DELIVERY_COLUMNS,
     _text_column(
-        "subject", "LISTENS TO", 12, 5, _about, _sort_by(lambda client: client.about), flex=1
+        "subject",
+        "LISTENS TO",
+        12,
+        5,
+        _batches_or_subjects,
+        _sort_by(lambda client: client.about),
+        flex=1,
     ),
     _LAST,
 )
 PUBLISHER_COLUMNS: tuple[ColumnSpec[ClientView], ...] = (
     *_CONNECTION_COLUMNS,
-    ColumnSpec("msgs", "MSGS", 6, 1, _published, _sort_by(lambda client: client.requests_count)),
+    ColumnSpec(
+        "msgs", "MSGS", 6, 1, _published_msgs, _sort_by(lambda client: client.requests_count)
+    ),
     ColumnSpec("size", "SIZE", 8, 2, _size, _sort_by(lambda client: client.request_bytes)),
     _text_column(
-        "subjects", "SUBJECTS", 14, 2, _about, _sort_by(lambda client: client.about), flex=2
+        "subjects",
+        "SUBJECTS",
+        14,
+        2,
+        _batches_or_subjects,
+        _sort_by(lambda client: client.about),
+        flex=2,
     ),
     _LAST,
 )
@@ -292,7 +321,7 @@ class ClientsScreen(TableScreen):
     DEFAULT_CSS = "ClientsScreen #note { height: auto; color: $text-muted; padding: 0 1; }"
     NOUN = "clients"
     START = Order("name")
-    CAPTION_START: ClassVar[str] = "who holds"
+    CAPTION_START: ClassVar[str] = "clients of"
     READ_TEXT: ClassVar[str] = ""
     """What the search reads, as text; empty if it reads no messages."""
     DURATION_S: ClassVar[float] = 0.0
@@ -350,7 +379,7 @@ class ClientsScreen(TableScreen):
             return "the clients appear when the time is over, or when you stop"
         is_searching = self.asking.is_running or self.asking.result is None
         return self.asking.problem or (
-            "asking every server …" if is_searching else self.NO_CLIENT_TEXT
+            "querying every server …" if is_searching else self.NO_CLIENT_TEXT
         )
 
     def caption_text(self, shown: int, total: int) -> str:
@@ -358,8 +387,10 @@ class ClientsScreen(TableScreen):
         owner_text = f"{self.stream} › {self.consumer}" if self.consumer else self.stream
         parts = [clean_line(f"{self.CAPTION_START} {owner_text}"), self.asking.problem]
         if self.asking.is_running and self.READ_TEXT:
-            so_far = duration_text(int(self.asking.elapsed_s))
-            parts.append(f"reading {self.READ_TEXT}: {so_far} of {duration_text(self.DURATION_S)}")
+            elapsed_text = duration_text(int(self.asking.elapsed_s))
+            parts.append(
+                f"reading {self.READ_TEXT}: {elapsed_text} of {duration_text(self.DURATION_S)}"
+            )
         return "  ·  ".join(filter(None, [*parts, super().caption_text(shown, total)]))
 
     def notes(self, result: ClientsFound) -> list[str]:
@@ -390,7 +421,7 @@ class ListenersScreen(ClientsScreen):
         if consumer is None:
             return []
         group = f" in the group {consumer.deliver_group}" if consumer.deliver_group else ""
-        return [clean_line(f'who listens to "{consumer.deliver_subject}"{group}')]
+        return [clean_line(f'subscribers of "{consumer.deliver_subject}"{group}')]
 
 
 class PullersScreen(ClientsScreen):
@@ -412,14 +443,14 @@ class PullersScreen(ClientsScreen):
             for pin in result.consumer.pins
             if pin not in seen_pins
         ]
-        return [*notes, idle_text(result.heard), cost_text(result.heard, "pull")]
+        return [*notes, idle_text(result.heard), tap_summary_text(result.heard, "pull")]
 
 
 class PublishersScreen(ClientsScreen):
     """The clients that publish to a stream and wait for its acks."""
 
     NOUN = "publishers"
-    CAPTION_START = "who publishes to"
+    CAPTION_START = "publishers of"
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = PUBLISHER_COLUMNS
     READ_TEXT = "what is published"
     DURATION_S = PUBLISHES_READ_S
@@ -427,11 +458,11 @@ class PublishersScreen(ClientsScreen):
 
     def notes(self, result: ClientsFound) -> list[str]:
         """Return notes about anonymous publishers and the cost."""
-        observed = result.heard
-        if observed is None:
+        publisher_requests = result.heard
+        if publisher_requests is None:
             return []
-        notes = [anonymous_text(observed)] if observed.anonymous_msgs else []
-        return [*notes, cost_text(observed, "message")]
+        notes = [anonymous_text(publisher_requests)] if publisher_requests.anonymous_msgs else []
+        return [*notes, tap_summary_text(publisher_requests, "message")]
 
 
 def create_clients_screen(state: State, stream: str, consumer: str | None) -> ClientsScreen:

@@ -200,7 +200,7 @@ class ConnectionsScreen(TableScreen):
         if self._problem:
             return self._problem
         if self._last_read is None:
-            return "asking every server …"
+            return "querying every server …"
         if self._shows_closed:
             return "no closed connections: the servers remember none"
         return "no connections: no client is connected to this account"

@@ -39,14 +39,16 @@ class ConsumerForm(FormScreen):
                 row.query_one(Input).suggester = SuggestFromList(names)
 
     def put(self, path: str, text: str) -> None:
-        """Store a typed text; for another stream, also its configuration with consumer limits."""
+        """Store the text of a field; for the field of the stream, also the configuration of that
+        stream, which limits its consumers.
+        """
         if path != STREAM.path:
             super().put(path, text)
             return
-        config = self.state.stream_configurations.get(text)
-        owner = json.loads(config.config_json) if config else None
-        self.entries.asset = replace(self.entries.asset, stream=text, owner=owner)
-        if owner is not None:
+        stream = self.state.stream_configurations.get(text)
+        stream_config = json.loads(stream.config_json) if stream else None
+        self.entries.asset = replace(self.entries.asset, stream=text, owner=stream_config)
+        if stream_config is not None:
             run_task(self, self.read_names, replaces="names")
 
     def update_draft(self) -> None:
@@ -56,8 +58,8 @@ class ConsumerForm(FormScreen):
         if asset.editing or draft.problems:
             return
         keys = ("deliver_policy", "opt_start_seq", "opt_start_time", "filter_subjects")
-        starts = {key: draft.config[key] for key in keys if key in draft.config}
-        request_key = (asset.stream, json.dumps(starts))
+        start_settings = {key: draft.config[key] for key in keys if key in draft.config}
+        request_key = (asset.stream, json.dumps(start_settings))
         if request_key != self._previewed_request:
             self._previewed_request = request_key
             preview = PreviewDelivery(0, *request_key)

@@ -1,4 +1,4 @@
-"""The screen with the table of all consumers, or of those of one stream."""
+"""The screen with the table of all consumers, or of the consumers of one stream."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 
 
 def count_unlisted_consumers(state: State) -> int:
-    """Return the number of consumers that no stream lists: those that feed mirrors and sources.
+    """Return the number of consumers that no stream lists, because they feed mirrors and sources.
 
-    0 where the difference may have another reason: an incomplete list, or fewer mirrors and
-    sources than that.
+    0 if the account may have more consumers than listed for another reason: the list is
+    incomplete, or there are fewer mirrors and sources.
     """
     listed_count = len(state.consumers)
     if state.account is None or listed_count != sum(state.streams.columns.consumers_count):
@@ -125,5 +125,5 @@ class ConsumersScreen(SelectionScreen):
             post_for_row(self, Open(target, str(key[0]), str(key[1])))
 
     @on(VisibleChanged)
-    def _watch(self, message: VisibleChanged) -> None:
+    def _poll_visible_rows(self, message: VisibleChanged) -> None:
         watch_visible_rows(self, message.keys)

@@ -131,21 +131,22 @@ class RowSorter:
     ) -> None:
         """Create for a screen; `show` is called with a view and its sorted rows."""
         self._screen, self._show = screen, show
-        self._before: Sequence[int] = ()
+        self._row_order: Sequence[int] = ()
+        """The rows as they were last sorted."""
         self._sorted_for: tuple[object, Order, int] | None = None
-        """The roster, order and time of `_before` if it was sorted in a thread."""
+        """The roster, order and time of `_row_order` if it was sorted in a thread."""
         self._sorting_for: tuple[object, Order, int] | None = None
         """The roster, order and time of the rows that are being sorted."""
 
     def sort(self, view: Any, specs: Sequence[ColumnSpec[Any]], order: Order) -> None:
         """Sort a view and show it: at once, or when the thread has sorted it."""
         if len(view) < THREAD_SORT_MIN_ROWS:
-            self._before = arrange_rows(view, specs, order, self._before)
-            self._show(view, self._before)
+            self._row_order = arrange_rows(view, specs, order, self._row_order)
+            self._show(view, self._row_order)
             return
         request = (view.roster, order, view.now_mono_us)
         if _is_still_valid(self._sorted_for, request):
-            self._show(view, self._before)
+            self._show(view, self._row_order)
         elif not _is_still_valid(self._sorting_for, request):
             self._sorting_for = request
             self._screen.run_worker(
@@ -155,9 +156,11 @@ class RowSorter:
     async def _sort_in_thread(
         self, view: Any, specs: Sequence[ColumnSpec[Any]], request: tuple[object, Order, int]
     ) -> None:
-        self._before = await asyncio.to_thread(arrange_rows, view, specs, request[1], self._before)
+        self._row_order = await asyncio.to_thread(
+            arrange_rows, view, specs, request[1], self._row_order
+        )
         self._sorted_for, self._sorting_for = request, None
-        self._show(view, self._before)
+        self._show(view, self._row_order)
 
 
 def _is_still_valid(
@@ -187,8 +190,8 @@ class CopyKeys(ScreenPart):
     """Copies the row under the cursor, or its name, to the clipboard (OSC 52)."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "part('copying', 'name')", "Copy", show=False, id="copy.name"),
-        Binding("C", "part('copying', 'row')", "Copy row", show=False, id="copy.row"),
+        Binding("c", "part('copying', 'copy_name')", "Copy", show=False, id="copy.name"),
+        Binding("C", "part('copying', 'copy_row')", "Copy row", show=False, id="copy.row"),
     ]
 
     def __init__(self, screen: TableScreen) -> None:
@@ -198,14 +201,14 @@ class CopyKeys(ScreenPart):
         """Return whether copying is offered: while the table has a row."""
         return self._screen.has_row
 
-    def action_name(self) -> None:
+    def action_copy_name(self) -> None:
         """Copy the name under the cursor."""
         if (key := own_key(self._screen.table.cursor_key)) is not None:
             name = key[1] if len(key) == 3 else key[0]
             self._screen.app.copy_to_clipboard(safe_copy(str(name)))
             self._screen.notify(f"copied {safe_copy(str(name))}", markup=False, timeout=2)
 
-    def action_row(self) -> None:
+    def action_copy_row(self) -> None:
         """Copy the row under the cursor as JSON, with the texts on the screen."""
         rows = self._screen.rows
         if rows is None or not rows.order:
@@ -372,7 +375,9 @@ class TableScreen(LiveScreen):
         return empty_text(self.state, self.NOUN, total, "" if total else self.empty_hint())
 
     def empty_hint(self) -> str:
-        """Return which key creates a row, or why the table has none; may be empty."""
+        """Return the text with the key that creates a row, or the reason for having no row; may be
+        empty.
+        """
         return ""
 
     def caption_text(self, shown: int, total: int) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import json
 from pathlib import Path
 
-from natstui.files import lock_for_change, write_complete
+from natstui.files import lock_for_change, write_atomic_file
 from natstui.paths import create_private_folder
 from natstui.tui.kit.terminal import is_in_browser
 
@@ -28,7 +28,7 @@ def store_value(name: str, value: object) -> None:
         create_private_folder(folder)
         with lock_for_change(folder):
             values = _load() | {name: value}
-            write_complete(_path(), json.dumps(values).encode())
+            write_atomic_file(_path(), json.dumps(values).encode())
 
 
 def _path() -> Path:

@@ -69,7 +69,9 @@ class SubjectView(ItemsView[SubjectRow]):
 
 
 def label_of(row: SubjectRow, *, as_tree: bool) -> str:
-    """Return the label of a row: the subject, in a tree its last token, or how many more."""
+    """Return the label of a row: the subject, in a tree its last token, or the number of subjects
+    without a row.
+    """
     count = counted(f"{row.subjects_count:,}", "more subject")
     if row.kind == "others":
         return f"… and about {count}"
@@ -157,12 +159,12 @@ def _number(view: ReceivedView, row: int) -> Cell:
     return Cell(f"{view.key(row):,}", "accent")
 
 
-def _at(view: ReceivedView, row: int) -> Cell:
+def _received_time(view: ReceivedView, row: int) -> Cell:
     """Local time at which the message arrived."""
     return Cell(time_text(view.items[row].stored_at_us), "dim")
 
 
-def _of_subject(view: ReceivedView, row: int) -> Cell:
+def _message_subject(view: ReceivedView, row: int) -> Cell:
     """Subject to which the message was published."""
     return Cell(clean_line(view.items[row].subject), "strong")
 
@@ -175,8 +177,8 @@ def _size(view: ReceivedView, row: int) -> Cell:
 
 RECEIVED_COLUMNS: tuple[ColumnSpec[ReceivedView], ...] = (
     ColumnSpec("number", "#", 9, 3, _number, _no_sort_values),
-    ColumnSpec("came", "CAME", 12, 1, _at, _no_sort_values, align="left"),
-    ColumnSpec("of", "SUBJECT", 20, 0, _of_subject, _no_sort_values, align="left", flex=1),
+    ColumnSpec("came", "CAME", 12, 1, _received_time, _no_sort_values, align="left"),
+    ColumnSpec("of", "SUBJECT", 20, 0, _message_subject, _no_sort_values, align="left", flex=1),
     ColumnSpec("size", "SIZE", 10, 4, _size, _no_sort_values),
     ColumnSpec("payload", "PAYLOAD", 20, 2, payload_cell, _no_sort_values, align="left", flex=2,
                max_width=400),
@@ -201,16 +203,16 @@ def totals_text(subjects: tuple[str, ...], update: Listened) -> str:
 
 def subjects_caption(update: Listened, *, is_paused: bool) -> str:
     """Return the caption of the subjects: order, filter, and the messages of hidden subjects."""
-    look = update.look
+    options = update.look
     count = counted(f"{update.wanted_subjects_count:,}", "subject")
-    arrow = "▼" if look.reverse else "▲"
+    arrow = "▼" if options.reverse else "▲"
     parts = [
-        *(["HELD"] if is_paused else []),
-        f"{'tree of ' if look.as_tree else ''}{count} by {_TITLES[look.by]} {arrow}",
-        *([f"/{look.pattern}"] if look.pattern else []),
+        *(["PAUSED"] if is_paused else []),
+        f"{'tree of ' if options.as_tree else ''}{count} by {_TITLES[options.by]} {arrow}",
+        *([f"/{options.pattern}"] if options.pattern else []),
     ]
     if update.unwanted_msgs:
-        hidden_kind = "others" if look.pattern else "internal"
+        hidden_kind = "others" if options.pattern else "internal"
         parts.append(f"{update.unwanted_msgs:,} msgs of {hidden_kind} not shown")
     return "  ·  ".join(parts)
 
@@ -226,9 +228,9 @@ def gap_text(update: Listened) -> str:
 
 def messages_caption(update: Listened) -> str:
     """Return the caption of the messages: how many are listed."""
-    look = update.look
+    options = update.look
     listed_count = len(update.heard)
-    is_all = not look.pattern and not update.unwanted_msgs
+    is_all = not options.pattern and not update.unwanted_msgs
     total_text = f" of {update.came_msgs:,}" if is_all and listed_count < update.came_msgs else ""
     if not listed_count:
         return "messages  ·  none yet"
@@ -236,12 +238,12 @@ def messages_caption(update: Listened) -> str:
 
 
 def empty_text(
-    subjects: tuple[str, ...], wanted_look: SubjectRowOptions, update: Listened | None
+    subjects: tuple[str, ...], requested_options: SubjectRowOptions, update: Listened | None
 ) -> str:
     """Return the text that explains an empty table of subjects."""
     if update is not None and update.unwanted_msgs:
-        if wanted_look.pattern:
-            return f"no subject matches /{wanted_look.pattern}; escape clears the filter"
+        if requested_options.pattern:
+            return f"no subject matches /{requested_options.pattern}; escape clears the filter"
         return "only internal subjects arrived: i shows them"
     return f"nothing arrived on {', '.join(subjects)} yet; {_SIDE_EFFECT}"
 
@@ -264,7 +266,7 @@ _decoder = decoder_of(Heard)
 _BOTH, _SUBJECTS, _MESSAGES = "-both", "-subjects", "-messages"
 _PANES = (_BOTH, _SUBJECTS, _MESSAGES)
 _DEEPEST_LEVEL = 16
-_CHOICES = (("leave", "do not listen"), ("listen", "take its messages"))
+_CHOICES = (("leave", "do not listen"), ("listen", "receive its messages"))
 _WARNING_LINES = (
     "Messages of a push consumer that arrive here",
     "are neither processed nor acknowledged.",
@@ -287,14 +289,14 @@ class ReceivedSource:
 
     def caption_start(self, number: int) -> str:
         """Return the start of a message's caption: its number since the screen subscribed."""
-        return f"heard {number:,}"
+        return f"received {number:,}"
 
 
 class PausableTable(BigTable):
     """A table with live rows: space pauses it instead of marking rows."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "screen.hold", "Hold", id="sub.hold"),
+        Binding("space", "screen.hold", "Pause", id="sub.hold"),
     ]
 
 
@@ -318,14 +320,16 @@ class Panes(ScreenPart):
         """Return the widgets: each table with its caption above it."""
         return self._subjects_caption, self.subjects, self._messages_caption, self.messages
 
-    def draw(self, update: Listened | None, look: SubjectRowOptions, *, is_paused: bool) -> None:
-        """Show an update in both tables; None shows empty tables."""
+    def draw(
+        self, update: Listened | None, options: SubjectRowOptions, *, is_paused: bool
+    ) -> None:
+        """Show an update in both tables; None shows empty tables, for the requested `options`."""
         if update is not None:
-            # The update may be older than the requested look.
-            look = update.look
-        rows = SubjectView(update.rows if update else (), as_tree=look.as_tree)
+            # The update may be older than the requested options.
+            options = update.look
+        rows = SubjectView(update.rows if update else (), as_tree=options.as_tree)
         messages_view = ReceivedView(update.heard if update else ())
-        order = Sort(look.by, look.reverse)
+        order = Sort(options.by, options.reverse)
         self.subjects.show(Rows(rows, SUBJECT_COLUMNS, rows.rows()), sort=order)
         self.messages.show(Rows(messages_view, RECEIVED_COLUMNS, messages_view.rows()))
         if update is not None:
@@ -344,11 +348,11 @@ class Panes(ScreenPart):
 
     def action_next(self) -> None:
         """Switch between both tables, only subjects, and only messages."""
-        now = next((css_class for css_class in _PANES if self._screen.has_class(css_class)), _BOTH)
-        after = _PANES[(_PANES.index(now) + 1) % len(_PANES)]
+        shown = next((panes for panes in _PANES if self._screen.has_class(panes)), _BOTH)
+        next_shown = _PANES[(_PANES.index(shown) + 1) % len(_PANES)]
         self._screen.remove_class(*_PANES)
-        self._screen.add_class(after)
-        (self.messages if after == _MESSAGES else self.subjects).focus()
+        self._screen.add_class(next_shown)
+        (self.messages if next_shown == _MESSAGES else self.subjects).focus()
 
     def action_other(self) -> None:
         """Focus the other table."""
@@ -365,7 +369,7 @@ class Panes(ScreenPart):
             self._screen.notify(f"copied {clean_line(name)}", markup=False, timeout=2)
 
 
-class SubjectsLookKeys(ScreenPart):
+class SubjectOptionKeys(ScreenPart):
     """The requested order, filter and tree of the subjects, and the keys that change them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -384,39 +388,41 @@ class SubjectsLookKeys(ScreenPart):
 
     def __init__(
         self,
-        look: SubjectRowOptions,
+        options: SubjectRowOptions,
         prompt_pattern: Callable[[str], None],
         on_change: Callable[[], None],
     ) -> None:
         """Create with a start order, filter and tree; `prompt_pattern` prompts for the filter,
         `on_change` is called after a change.
         """
-        self.look = look
+        self.options = options
         self.error_text = ""
         """The error of the last filter if it was not valid; empty after a valid one."""
         self._prompt_pattern, self._on_change = prompt_pattern, on_change
 
     def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered; None for the keys of the tree in a list."""
-        return True if action != "deeper" or self.look.as_tree else None
+        """Return whether an action is offered; None, a disabled key, for the levels of the tree
+        while the subjects are shown as a list.
+        """
+        return True if action != "deeper" or self.options.as_tree else None
 
-    def change(self, look: SubjectRowOptions) -> None:
+    def change(self, options: SubjectRowOptions) -> None:
         """Change order, filter or tree; a filter that is no valid expression is only reported."""
         try:
-            compile_filter(look.pattern)
+            compile_filter(options.pattern)
         except UsageError as error:
             self.error_text = str(error)
         else:
-            self.error_text, self.look = "", look
+            self.error_text, self.options = "", options
         self._on_change()
 
     def filter_by(self, pattern: str) -> None:
         """Show only subjects that match a regular expression; empty shows all."""
-        self.change(replace(self.look, pattern=pattern))
+        self.change(replace(self.options, pattern=pattern))
 
     def show_all(self) -> bool:
         """Remove the filter; return whether there was one."""
-        if not (self.look.pattern or self.error_text):
+        if not (self.options.pattern or self.error_text):
             return False
         self.filter_by("")
         return True
@@ -424,40 +430,40 @@ class SubjectsLookKeys(ScreenPart):
     def sort_by(self, column: str) -> None:
         """Sort by a column; if the table is sorted by it, reverse the direction."""
         order = cast("SubjectOrder", column)
-        is_same = order == self.look.by
-        reverse = not self.look.reverse if is_same else order != "subject"
-        self.change(replace(self.look, by=order, reverse=reverse))
+        is_same = order == self.options.by
+        reverse = not self.options.reverse if is_same else order != "subject"
+        self.change(replace(self.options, by=order, reverse=reverse))
 
     def toggle_branch(self, path: str) -> None:
         """Expand or collapse the token with a path."""
-        toggled_paths = tuple(sorted({*self.look.toggled} ^ {path}))
-        self.change(replace(self.look, toggled=toggled_paths))
+        toggled_paths = tuple(sorted({*self.options.toggled} ^ {path}))
+        self.change(replace(self.options, toggled=toggled_paths))
 
     def action_filter(self) -> None:
         """Prompt for a filter, a regular expression; `!` in front inverts it."""
-        self._prompt_pattern(self.look.pattern)
+        self._prompt_pattern(self.options.pattern)
 
     def action_tree(self) -> None:
         """Switch between a tree of tokens and a row per subject."""
-        self.change(replace(self.look, as_tree=not self.look.as_tree))
+        self.change(replace(self.options, as_tree=not self.options.as_tree))
 
     def action_deeper(self, step: int) -> None:
         """Expand the tree by `step` levels; tokens expanded by hand are reset."""
-        level = max(1, min(_DEEPEST_LEVEL, self.look.open_level + step))
-        self.change(replace(self.look, open_level=level, toggled=()))
+        level = max(1, min(_DEEPEST_LEVEL, self.options.open_level + step))
+        self.change(replace(self.options, open_level=level, toggled=()))
 
     def action_internal(self) -> None:
         """Show or hide internal subjects of servers and clients."""
-        self.change(replace(self.look, internal=not self.look.internal))
+        self.change(replace(self.options, internal=not self.options.internal))
 
 
 class ListenScreen(LiveScreen):
     """The screen of core subjects: subjects with counts above, the newest messages below."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *SubjectsLookKeys.BINDINGS,
+        *SubjectOptionKeys.BINDINGS,
         Binding("s", "subject", "Subject", id="sub.subject"),
-        Binding("z", "zero", "From zero", id="sub.zero"),
+        Binding("z", "subscribe_again", "From zero", id="sub.zero"),
         *Panes.BINDINGS,
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SUBJECT_COLUMNS
@@ -485,10 +491,10 @@ class ListenScreen(LiveScreen):
         self.is_paused = False
         self._refused_link: LinkChanged | None = None
         """The status of the connection when the subscription was refused."""
-        self.looking = SubjectsLookKeys(
-            _initial_look(subjects),
+        self.looking = SubjectOptionKeys(
+            _initial_options(subjects),
             lambda pattern: self.command_line.open("/", pattern),
-            self._request_look,
+            self._request_options,
         )
         self.panes = Panes(self)
         self._newest_update: Listened | None = None
@@ -523,13 +529,13 @@ class ListenScreen(LiveScreen):
                 if self._request is None:
                     self.leave()
                 return
-        self.subjects, self.looking.look = subjects, _initial_look(subjects)
-        self.action_zero()
+        self.subjects, self.looking.options = subjects, _initial_options(subjects)
+        self.action_subscribe_again()
 
-    def action_zero(self) -> None:
+    def action_subscribe_again(self) -> None:
         """Subscribe again, which resets the counts."""
         self.shown_update, self.is_paused, self._refusal = None, False, ""
-        command = StartListening(0, self.subjects, self.looking.look)
+        command = StartListening(0, self.subjects, self.looking.options)
         self._request = self.engine.request(command)
         self.newest_request_ids[self.scope.acting.name] = self._request.command_id
         run_task(self, self._follow, self._request, replaces="follow")
@@ -543,7 +549,7 @@ class ListenScreen(LiveScreen):
         elif self._request is not None and self.is_current:
             newest = self.newest_request_ids.get(self.scope.acting.name)
             if newest != self._request.command_id:
-                self.action_zero()
+                self.action_subscribe_again()
 
     @property
     def _has_no_messages(self) -> bool:
@@ -586,26 +592,26 @@ class ListenScreen(LiveScreen):
         link = self.state.link
         if self._refused_link is not None and link is not self._refused_link:
             self._refused_link = None
-            self.action_zero()
+            self.action_subscribe_again()
         elif link is not None:
             self._refused_link = link
 
     def _draw(self) -> None:
-        look = self.looking.look
+        options = self.looking.options
         self.panes.set_empty_texts(
-            empty_text(self.subjects, look, self.shown_update), "no message"
+            empty_text(self.subjects, options, self.shown_update), "no message"
         )
-        self.panes.draw(self.shown_update, look, is_paused=self.is_paused)
+        self.panes.draw(self.shown_update, options, is_paused=self.is_paused)
         if self.looking.error_text:
             self.panes.show_caption(self.looking.error_text, "error")
 
-    def _request_look(self) -> None:
+    def _request_options(self) -> None:
         """Request the changed order, filter or tree; the last update stays until the reply."""
         self.is_paused = False
         self.refresh_bindings()
         self._draw()
         if not self.looking.error_text:
-            self.engine.send(LookAtSubjects(0, self.looking.look))
+            self.engine.send(LookAtSubjects(0, self.looking.options))
 
     @on(CommandLine.FilterChanged)
     def _filter(self, message: CommandLine.FilterChanged) -> None:
@@ -639,9 +645,9 @@ class ListenScreen(LiveScreen):
             invalid = [subject for subject in text.split() or [""] if not is_subject(subject)]
             return f"{invalid[0]!r} is not a subject" if invalid else ""
 
-        run_task(self, self._type_subjects, refusal)
+        run_task(self, self._prompt_subjects, refusal)
 
-    async def _type_subjects(self, refusal: Callable[[str], str]) -> None:
+    async def _prompt_subjects(self, refusal: Callable[[str], str]) -> None:
         title = "Listen to which subject? * is one token, > all the rest"
         prompt = Prompt(title, " ".join(self.subjects), refusal=refusal)
         text = await self.app.push_screen_wait(prompt)
@@ -654,6 +660,6 @@ class ListenScreen(LiveScreen):
             super().action_back()
 
 
-def _initial_look(subjects: tuple[str, ...]) -> SubjectRowOptions:
+def _initial_options(subjects: tuple[str, ...]) -> SubjectRowOptions:
     """Return the start settings; they include internal subjects if `subjects` has one."""
     return SubjectRowOptions(internal=any(map(is_internal, subjects)))

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from natstui.decoding import decoder_of
 from natstui.errors import UsageError
-from natstui.files import complete_file, file_name
+from natstui.files import file_name, open_atomic_file
 from natstui.model.records.messages import ReadMessage, StoredMessage
 from natstui.model.records.record import Command
 from natstui.paths import expand_user_path
@@ -175,7 +175,7 @@ class MessageScreen(LiveScreen):
                 return
             name = typed_path
             try:
-                with complete_file(expand_user_path(typed_path), replaces=False) as file:
+                with open_atomic_file(expand_user_path(typed_path), replaces=False) as file:
                     file.write(payload_of(message))
             except OSError as error:
                 reason = f"{typed_path}: {error.strerror}"

@@ -264,7 +264,7 @@ class OverviewScreen(LiveScreen):
         self.app.post_message(EnteredCommand("events"))
 
     @on(VisibleChanged)
-    def _watch(self, message: VisibleChanged) -> None:
+    def _poll_visible_rows(self, message: VisibleChanged) -> None:
         """Request that visible rows are polled first."""
         if message.table.id in ("busiest", "lagging"):
             self._visible_keys[str(message.table.id)] = message.keys

@@ -175,7 +175,7 @@ class ServerScreen(TableScreen):
             return "this recording has no servers"
         if self._last_read is not None and not self._problem:
             return "no server could be read: UNAVAILABLE says why"
-        return self._problem or "asking every server …"
+        return self._problem or "querying every server …"
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the caption: error, source of the rows, sort order, and whether it is paused."""

@@ -284,5 +284,5 @@ class BucketsScreen(TableScreen):
             post_for_row(self, Open(target, str(key[0])))
 
     @on(VisibleChanged)
-    def _watch(self, message: VisibleChanged) -> None:
+    def _poll_visible_rows(self, message: VisibleChanged) -> None:
         watch_visible_rows(self, message.keys)

@@ -21,7 +21,7 @@ import platformdirs
 
 from natstui.decoding import decoder_of
 from natstui.errors import SessionError
-from natstui.files import write_complete
+from natstui.files import write_atomic_file
 from natstui.parsing import describe_parse_error
 from natstui.paths import create_private_folder
 
@@ -283,7 +283,7 @@ class StateFile:
         """Write the state atomically; raises SessionError."""
         try:
             create_private_folder(self.path.parent)
-            write_complete(self.path, msgspec.json.encode(state), mode=0o600)
+            write_atomic_file(self.path, msgspec.json.encode(state), mode=0o600)
         except OSError as error:
             raise SessionError(f"{self.path} cannot be written: {error}") from error
 

@@ -17,7 +17,7 @@ from natstui.jetstream.connection.storing import (
 )
 from natstui.jetstream.connection.subject_counts import read_subject_counts
 from natstui.jetstream.messages.copying.copy import Copy, Counts, Pace, count_copy
-from natstui.model.assets.buckets import bucket_change
+from natstui.model.assets.buckets import bucket_change_text
 from natstui.model.assets.fields import strings_at, text_at
 from natstui.model.assets.limits_loss import (
     OVERHEAD_BYTES,
@@ -83,7 +83,7 @@ async def describe_changed_keys(source: Client, target: Client, copy: Copy) -> s
         # A pipe can be read only once.
         return await describe_bucket_changes(target, (*subjects, *_BUCKET_SUBJECTS))
     counts = await count_copy(source, target, copy)
-    subjects = [subject for subject in counts.subjects if bucket_change(subject)]
+    subjects = [subject for subject in counts.subjects if bucket_change_text(subject)]
     if len(subjects) > 1:
         subjects = [f"{'.'.join(subject.split('.')[:2])}.>" for subject in subjects]
     return await describe_bucket_changes(target, subjects)
@@ -171,7 +171,7 @@ async def _describe_stream_loss(
     if LimitedStream(config, state).drops_messages:
         present = await read_subject_counts(target, config["name"], ">")
         limited_stream = LimitedStream(config, state, present.msgs, present.is_last)
-        parts.append(_removed_text(config["name"], limited_stream.removed(publishing)))
+        parts.append(_removed_text(config["name"], limited_stream.count_removed(publishing)))
     return " and ".join(filter(None, parts)) or None
 
 

@@ -112,7 +112,7 @@ class Outgoing:
         return next((text for name, text in self.headers if name.lower() == MESSAGE_ID), None)
 
 
-class _Acked(NamedTuple):
+class _AckedMessage(NamedTuple):
     """A message that a stream has acknowledged."""
 
     seq: int
@@ -139,7 +139,7 @@ def keeps_all_messages(config: Config, state: Config) -> bool:
     )
 
 
-def _deletes_by_itself(config: Config, state: Config) -> bool:
+def _may_have_deleted(config: Config, state: Config) -> bool:
     """Return whether a stream may have deleted messages by limits, acks or roll-ups that are still
     within its duplicate window.
     """
@@ -165,8 +165,8 @@ def _header_bytes(headers: tuple[tuple[str, str], ...]) -> int:
 class Window:
     """Sends messages, of which a limited number wait for their ack; use it with `async with`.
 
-    Each result is counted in the account. `on_wait` is called with a sentence when sending has to
-    wait.
+    Each result is added to the counts of `account`. `on_wait` is called with a sentence when
+    sending has to wait.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Window:
         self._open: dict[str, Outgoing] = {}
         self._bytes = 0
         self._number = 0
-        self._settled_event = asyncio.Event()
+        self._result_event = asyncio.Event()
         self._reconnects_count = client.nc.stats["reconnects"]
         self._subscription: Subscription | None = None
         self._inbox = client.nc.new_inbox()
@@ -188,9 +188,9 @@ class Window:
         """The error if it is unknown what the ack of a message means."""
         self._window_s: dict[str, float] = {}
         """Stream → its duplicate window; -1 if it is not read yet."""
-        self._newest: dict[str, _Acked] = {}
+        self._newest: dict[str, _AckedMessage] = {}
         """Stream → the last message that it acknowledged."""
-        self._before_pause: deque[tuple[str, _Acked]] = deque()
+        self._before_pause: deque[tuple[str, _AckedMessage]] = deque()
         """The last acknowledged messages before each pause in the acks, to be checked: the stream
         may have lost its newest messages in a pause.
         """
@@ -229,12 +229,12 @@ class Window:
             self._account.count_refused(
                 outgoing.seq, f"{message_text}, but the server accepts {max_bytes:,}"
             )
-            self._account.done_seq = self._settled_seq
+            self._account.done_seq = self._last_done_seq
             return
         while len(self._open) >= MAX_MSGS or self._bytes + len(outgoing.payload) > MAX_BYTES:
             if not self._open:
                 break
-            await self._progress()
+            await self._wait_for_acks()
         self._number += 1
         token = str(self._number)
         self._open[token] = outgoing
@@ -259,7 +259,7 @@ class Window:
             has_reconnected = nc.stats["reconnects"] != self._reconnects_count
             if nc.is_connected and not has_reconnected and not is_overdue:
                 return
-            await self._progress()
+            await self._wait_for_acks()
 
     async def drain(self) -> None:
         """Wait until every message has a result; raises OutcomeUnknown and RequestFailed.
@@ -267,7 +267,7 @@ class Window:
         Raises RequestFailed also if a stream was recreated or lost its newest messages meanwhile.
         """
         while self._open:
-            await self._progress()
+            await self._wait_for_acks()
         await self._read_windows()
         for stream, created_at_us in self._account.target_created_at_us.items():
             if (
@@ -305,7 +305,7 @@ class Window:
                     f"target stream {lost_newest_text(stream)}: the copies stored before are lost"
                 )
 
-    async def _has_message(self, stream: str, acked: _Acked) -> bool:
+    async def _has_message(self, stream: str, acked: _AckedMessage) -> bool:
         """Return whether a stream has, or had, a message that it acknowledged.
 
         True also for a message that was deleted since, or may not be read.
@@ -385,15 +385,15 @@ class Window:
             )  # no responders: send it again soon
             return
         try:
-            self._settle(token, outgoing, msg.data)
+            self._count_result(token, outgoing, msg.data)
         except _DOUBT_ERRORS as error:
             # It may be stored: it counts neither as stored nor as refused.
             self._doubt = OutcomeUnknown(str(error))
-            self._settled_event.set()
+            self._result_event.set()
         except RequestFailed as error:
             self._refuse(token, str(error))
 
-    def _settle(self, token: str, outgoing: Outgoing, data: bytes) -> None:
+    def _count_result(self, token: str, outgoing: Outgoing, data: bytes) -> None:
         """Count the result in an ack; after a temporary failure the message stays open.
 
         Raises RequestFailed if the stream refused the message.
@@ -417,11 +417,11 @@ class Window:
             if is_first and has_seq(stored_ranges, ack.seq):
                 raise RequestFailed(_SAME_ID_TEXT)
             self._duplicates.setdefault(token, (ack.stream, ack.seq))
-            self._settled_event.set()
+            self._result_event.set()
         elif token not in self._duplicates:
             if has_seq(self._account.stored_ranges.get(ack.stream, []), ack.seq):
                 raise OutcomeUnknown(f"target stream {lost_newest_text(ack.stream)}")
-            acked = _Acked(ack.seq, outgoing.message_id, time.monotonic())
+            acked = _AckedMessage(ack.seq, outgoing.message_id, time.monotonic())
             before = self._newest.get(ack.stream, acked)
             if acked.acked_s - before.acked_s > _PAUSE_S:
                 self._before_pause.append((ack.stream, before))
@@ -434,28 +434,26 @@ class Window:
         self._account.confirmed_msgs += outgoing.sent_count > 1
 
     async def _check_duplicates(self) -> None:
-        """Count the duplicates that their stream has stored, and refuse those it has deleted
-        since.
-        """
+        """Count the duplicates that a stream still has, and refuse the deleted ones."""
         by_stream: dict[str, dict[str, int]] = {}
         for token, (stream, seq) in self._duplicates.items():
             by_stream.setdefault(stream, {})[token] = seq
         for stream, seqs in by_stream.items():
             try:
                 removed_seqs = await self._find_removed(stream, set(seqs.values()))
-                others = await self._find_others(stream, seqs)
+                other_tokens = await self._find_other_messages(stream, seqs)
             except (RequestTimedOut, ConnectionLost):
                 continue  # checked again later
             window_text = duration_text(max(0.0, self._window_s[stream]))
             reason = (
-                f"{stream} has removed what it stored of it before, and takes it again only after "
-                f"{window_text}, its duplicate window"
+                f"{stream} has removed the copy that it stored before, and stores another only "
+                f"after {window_text}, its duplicate window"
             )
             for token, seq in seqs.items():
                 outgoing = self._open.get(token)
                 if outgoing is None:
                     continue  # refused meanwhile
-                if seq in removed_seqs or token in others:
+                if seq in removed_seqs or token in other_tokens:
                     self._refuse(token, reason if seq in removed_seqs else _OTHER_MESSAGE_TEXT)
                     continue
                 if outgoing.sent_count == 1:
@@ -465,13 +463,13 @@ class Window:
                 self._finish(token)
 
     async def _find_removed(self, stream: str, seqs: set[int]) -> set[int]:
-        """Return which messages somebody deleted from a stream.
+        """Return the sequences in `seqs` whose messages were deleted from a stream.
 
         An empty set if the stream may have deleted them by its limits or because of acks.
         """
         info = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))
         state = info["state"]
-        if _deletes_by_itself(info["config"], state):
+        if _may_have_deleted(info["config"], state):
             return set()
         removed_seqs = {seq for seq in seqs if not state["first_seq"] <= seq <= state["last_seq"]}
         if not state.get("num_deleted"):
@@ -485,7 +483,7 @@ class Window:
                 break  # it is unknown
         return removed_seqs
 
-    async def _find_others(self, stream: str, seqs: Mapping[str, int]) -> set[str]:
+    async def _find_other_messages(self, stream: str, seqs: Mapping[str, int]) -> set[str]:
         """Return the tokens of duplicates of which the stored message is another one with the same
         id.
 
@@ -495,7 +493,7 @@ class Window:
         if not tokens:
             return set()
         config = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))["config"]
-        others = set[str]()
+        other_tokens = set[str]()
         for token in tokens:
             verb = f"STREAM.MSG.GET.{stream}"
             try:
@@ -509,8 +507,8 @@ class Window:
                 continue  # refused meanwhile
             is_renamed = stored.subject != outgoing.subject and not config.get("subject_transform")
             if is_renamed or base64.b64decode(stored.payload_base64) != outgoing.payload:
-                others.add(token)
-        return others
+                other_tokens.add(token)
+        return other_tokens
 
     def _refuse(self, token: str, reason: str) -> None:
         self._account.count_refused(self._open[token].seq, reason)
@@ -518,24 +516,24 @@ class Window:
 
     def _finish(self, token: str) -> None:
         self._drop(token)
-        self._account.done_seq = self._settled_seq
-        self._settled_event.set()
+        self._account.done_seq = self._last_done_seq
+        self._result_event.set()
 
     @property
-    def _settled_seq(self) -> int:
+    def _last_done_seq(self) -> int:
         first = self.first_open
         return self._account.last_seq if first is None else first.seq - 1
 
-    async def _progress(self) -> None:
-        """Wait for acks a little; send open messages again after a lost connection, or if they are
-        late.
+    async def _wait_for_acks(self) -> None:
+        """Wait for an ack, up to 0.5 s; send open messages again if they are overdue.
 
-        Raises OutcomeUnknown if it is unknown what an ack means.
+        They are overdue 3 s after they were sent, and after a lost connection. Raises
+        OutcomeUnknown if it is unknown what an ack means.
         """
         if self._doubt is not None:
             raise self._doubt
         await self._read_windows()
-        self._settled_event.clear()
+        self._result_event.clear()
         await self._check_duplicates()
         if not self._open:
             return
@@ -544,7 +542,7 @@ class Window:
             await self._check_stored()
         try:
             async with asyncio.timeout(_WAIT_INTERVAL_S):
-                await self._settled_event.wait()
+                await self._result_event.wait()
         except TimeoutError:
             pass
         if not self._client.nc.is_connected:
@@ -559,7 +557,7 @@ class Window:
             return
         token, outgoing = next(iter(self._open.items()), ("", None))
         if outgoing is not None and time.monotonic() - outgoing.sent_s > _RESEND_S:
-            self._check_safe([outgoing])
+            self._check_resendable([outgoing])
             await self._request_again(token, outgoing)
             if token not in self._open:
                 # The server replies again: many acks may have been lost with its last leader.
@@ -597,20 +595,20 @@ class Window:
             )
         self._on_wait(f'the stream of "{first.subject}" has no leader')
 
-    def _check_safe(self, waiting: list[Outgoing]) -> None:
+    def _check_resendable(self, messages: list[Outgoing]) -> None:
         """Raise OutcomeUnknown if a stream may no longer know the id of one of these messages."""
         window_s = min(self._window_s.values(), default=0.0)
-        if not waiting or time.monotonic() - waiting[0].first_sent_s <= window_s * WINDOW_MARGIN:
+        if not messages or time.monotonic() - messages[0].first_sent_s <= window_s * WINDOW_MARGIN:
             return
         raise OutcomeUnknown(
             f"{counted(f'{len(self._open):,}', 'message')} may or may not be stored: no "
             f"reply arrived within {duration_text(window_s)}, the duplicate window"
         )
 
-    async def _send_again(self, waiting: list[tuple[str, Outgoing]]) -> None:
+    async def _send_again(self, messages: list[tuple[str, Outgoing]]) -> None:
         """Send open messages again in order; a stream stores each message id only once."""
-        self._check_safe([outgoing for _, outgoing in waiting if outgoing.sent_count])
-        for token, outgoing in waiting:
+        self._check_resendable([outgoing for _, outgoing in messages if outgoing.sent_count])
+        for token, outgoing in messages:
             if token in self._open:
                 await self._publish(token, outgoing)
 
@@ -635,7 +633,7 @@ class Window:
         if token not in self._open:
             return
         if reply.data:
-            self._settle(token, outgoing, reply.data)
+            self._count_result(token, outgoing, reply.data)
             return
         if await has_stream(self._client, outgoing.subject) is False:
             raise make_no_stream_error(outgoing.subject)

@@ -50,15 +50,16 @@ def order_of(causes: Sequence[Cause[FactsT]]) -> Order:
 
 
 def diagnose(
-    causes: Sequence[Cause[FactsT]], facts: FactsT, flags: int, open_kinds: frozenset[Kind]
+    causes: Sequence[Cause[FactsT]], facts: FactsT, entity_flags: int, open_kinds: frozenset[Kind]
 ) -> list[tuple[Kind, Symptom]]:
     """Return the kind and evidence of each cause that holds, in order of precedence.
 
-    `flags` are those of the entity, `open_kinds` the kinds of its open findings.
+    `entity_flags` are the bits that `Cause.required_flags` is compared with, as `HAS_PENDING`;
+    `open_kinds` are the kinds of the entity's open findings.
     """
     symptoms = []
     for kind, find_symptom, names, _, required_flags in causes:
-        if required_flags and not required_flags & flags:
+        if required_flags and not required_flags & entity_flags:
             continue
         symptom = find_symptom(facts, kind in open_kinds)
         if symptom is not None:

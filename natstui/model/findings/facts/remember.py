@@ -119,7 +119,7 @@ def _update_paces(
     waiting, bound = columns.waiting_pulls_count, columns.push_bound
     delivered = columns.delivered_consumer_seq
     if before is None:
-        return _start_paces(state, rows)
+        return _create_initial_paces(state, rows)
     columns_before, old_row_of = before.consumer_columns, before.consumers.row_of
     is_same_roster = before.consumers is state.consumers.roster
     changed_paces: dict[Key, PullPace] = {}
@@ -127,7 +127,7 @@ def _update_paces(
         key = keys[row]
         row_before = row if is_same_roster else old_row_of.get(key)
         if row_before is None:
-            changed_paces |= _start_paces(state, [row])
+            changed_paces |= _create_initial_paces(state, [row])
             continue
         was_served = (
             columns_before.waiting_pulls_count[row_before] > 0
@@ -176,8 +176,11 @@ def _seen_at_us(
     return max(delivered_at_us, polled_at_us)
 
 
-def _start_paces(state: State, rows: Iterable[int]) -> dict[Key, PullPace]:
-    """Return the paces of clients after the first poll of their consumers."""
+def _create_initial_paces(state: State, rows: Iterable[int]) -> dict[Key, PullPace]:
+    """Return key of a consumer → the pace of its clients after its first poll.
+
+    A consumer has none without an open pull request, a push subscriber or a delivery.
+    """
     columns, keys = state.consumers.columns, state.consumers.roster.keys
     paces = {}
     for row in rows:

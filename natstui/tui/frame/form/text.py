@@ -23,7 +23,7 @@ from natstui.model.assets.fields import (
     text_at,
     with_thresholds_of,
 )
-from natstui.model.assets.meaning import behaviour_text, size_estimate
+from natstui.model.assets.meaning import behaviour_text, size_estimate_text
 from natstui.model.assets.rules import NamesInUse, Problem, newer_server_text
 from natstui.model.assets.stream_rules import stream_problems, stream_warnings
 from natstui.model.assets.text import format_field, parse_field
@@ -204,7 +204,7 @@ def _describe_size_estimate(asset: FormAsset, config: Config, estimate: str) -> 
     if asset.kind != "stream" or not sign:
         return ()
     try:
-        return (size_estimate(config, parse_count(count), parse_bytes(size)),)
+        return (size_estimate_text(config, parse_count(count), parse_bytes(size)),)
     except ValueError as error:
         return (f"Estimate: {error}",)
 

@@ -294,11 +294,13 @@ class Chart(Widget):
         """Return the colour of a palette number: of a series, or of its area, which is that
         colour blended with the background.
         """
-        palette, area = series_colors(dark=self.app.current_theme.dark), series_and_shade(number)
-        if area is None:
+        palette = series_colors(dark=self.app.current_theme.dark)
+        series_shade = series_and_shade(number)
+        if series_shade is None:
             return palette[number - 1]
-        series_number, share = area
-        return self.background_colors[1].blend(Color.parse(palette[series_number - 1]), share).hex
+        series_number, color_share = series_shade
+        series_color = Color.parse(palette[series_number - 1])
+        return self.background_colors[1].blend(series_color, color_share).hex
 
     def _component_style(self, name: str) -> Style:
         """Return the style of a component without its background."""

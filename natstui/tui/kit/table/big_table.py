@@ -30,10 +30,10 @@ class BigTable(TableView):
         Binding("down,j", "step(1)", "Down", show=False, id="table.down"),
         Binding("pageup", "page(-1)", "Page up", show=False, id="table.page_up"),
         Binding("pagedown", "page(1)", "Page down", show=False, id="table.page_down"),
-        Binding("home,g", "edge(0)", "First row", show=False, id="table.first"),
-        Binding("end,G", "edge(-1)", "Last row", show=False, id="table.last"),
-        Binding("left,h", "aside(-1)", "Columns left", show=False, id="table.left"),
-        Binding("right,l", "aside(1)", "Columns right", show=False, id="table.right"),
+        Binding("home,g", "move_to_edge(0)", "First row", show=False, id="table.first"),
+        Binding("end,G", "move_to_edge(-1)", "Last row", show=False, id="table.last"),
+        Binding("left,h", "scroll_columns(-1)", "Columns left", show=False, id="table.left"),
+        Binding("right,l", "scroll_columns(1)", "Columns right", show=False, id="table.right"),
         Binding("enter", "select", "Open", show=False, key_display="enter", id="table.open"),
         Binding("space", "mark", "Mark", show=False, id="table.mark"),
         Binding(
@@ -106,11 +106,11 @@ class BigTable(TableView):
         """Move the cursor by `pages` pages."""
         self.move(self.cursor + pages * self.page)
 
-    def action_edge(self, edge: int) -> None:
+    def action_move_to_edge(self, edge: int) -> None:
         """Move the cursor to the first row (0) or the last (-1)."""
         self.move(0 if edge == 0 else len(self.source.order) - 1)
 
-    def action_aside(self, step: int) -> None:
+    def action_scroll_columns(self, step: int) -> None:
         """Scroll sideways to the next column that is cut off; to the left if `step` < 0."""
         layout = self.column_layout
         starts = [column.start - layout.fixed_width for column in layout.columns[1:]]

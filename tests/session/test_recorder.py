@@ -22,13 +22,15 @@ from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.record import Configured, LinkChanged, Noted, Outcome, Record
 from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
 from natstui.session.files.entry import RecordSplitter, join_parts, parse_part
-from natstui.session.files.folder import is_recording, list_segments
+from natstui.session.files.folder import is_recording, list_segments, segment_path
 from natstui.session.files.info import read_info
 from natstui.session.files.keyframe import KeyframeBuilder
+from natstui.session.files.segment import MAX_SEGMENT_BYTES
 from natstui.session.library import session_folders
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import Verdict, verify
 from natstui.session.write.recorder import Clock, Recorder, RecordQueue
+from natstui.session.write.seal import seal
 from natstui.session.write.settings import RecorderSettings
 from tests.session.making import Maker, wait_until
 from tests.session.scenario import START_US, Scenario
@@ -137,6 +139,50 @@ def test_segments_are_sealed_and_each_begins_with_all_that_is_known(start: Start
         assert keyframe is not None and keyframe.snapshot is not None
         assert len(keyframe.configured.consumers) == 6
     assert len(recorded.records()) == 5 + 24
+
+
+def test_records_that_come_all_at_once_are_in_segments_of_the_usual_size(start: Start) -> None:
+    may_write = threading.Event()
+
+    def wall_us_when_allowed() -> int:
+        if threading.current_thread().name == "recorder":
+            may_write.wait(30)
+        return wall_us()
+
+    recorded = start(segment_bytes=100_000, clock=Clock(wall_us_when_allowed, steady_us))
+    records = [Noted(START_US + number, "x" * 5000) for number in range(1500)]
+    for record in records:
+        recorded.recorder.add(record)
+    may_write.set()
+    recorded.recorder.stop()
+    recording = Recording(recorded.recorder.folder)
+    # 7.5 MB, of which 1 MiB is written at once.
+    assert len(recording.spans) >= 6
+    assert recorded.records() == records
+
+
+def test_what_is_larger_than_a_segment_is_neither_sealed_nor_deleted(tmp_path: Path) -> None:
+    path = segment_path(tmp_path, 1, sealed=False)
+    path.touch()
+    os.truncate(path, MAX_SEGMENT_BYTES + 1)
+    with pytest.raises(OSError, match="too large for a segment"):
+        seal(tmp_path, 1)
+    assert path.stat().st_size == MAX_SEGMENT_BYTES + 1
+
+
+def test_a_disk_that_does_not_finish_in_time_is_no_complete_recording(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_answering = threading.Event()
+    recorded = start()
+    recorded.recorder.add(Noted(START_US, "x"))
+    wait_until(lambda: not recorded.recorder.is_behind)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: is_answering.wait(30))
+    with pytest.raises(SessionError, match=r"not complete: its disk did not finish within 0\.1 s"):
+        recorded.recorder.stop(timeout_s=0.1)
+    is_answering.set()
+    recorded.recorder.stop()
+    assert recorded.records() == [Noted(START_US, "x")]
 
 
 def test_the_oldest_segments_go_when_there_are_too_many_bytes(start: Start) -> None:

@@ -63,6 +63,8 @@ class StreamPoller:
         self.turn_interval_s = 0.0
         """Minimum interval of lists, if there are consumers."""
         self._has_no_consumers = True
+        self._has_bulk = False
+        """Whether bulk replies come regularly."""
         self._turn_count = 0
         self._missing: set[str] = set()
         self._offline: dict[str, str] = {}
@@ -104,6 +106,7 @@ class StreamPoller:
         """
         self._expected_count = max(expected_count, len(self.rows))
         self._has_no_consumers = has_no_consumers
+        self._has_bulk = bulk.lists_streams
         polled = self._polled = PolledStreams()
         self._handle_replies()
         self._add_bulk_rows(bulk)
@@ -149,7 +152,7 @@ class StreamPoller:
                 # A server counts its own consumers, a list also those of silent servers.
                 counts = row.state.consumer_count, known_row.state.consumer_count
                 row.state.consumer_count = max(counts)
-            self._store_row(row, trusts_reply=True)
+            self._store_row(row, trusts_reply=True, is_bulk=True)
             self._polled.rows.append(self.rows[row.name])
         if bulk.streams and bulk.complete:
             names = {row.name for row in rows}
@@ -278,11 +281,19 @@ class StreamPoller:
             self._silent_leaders.clear()
             self._availability.report_success(_INFO)
 
-    def _store_row(self, row: StreamRow, *, trusts_reply: bool = False) -> bool:
-        """Store a row unless a newer one is known; return False if its time is unknown."""
+    def _store_row(
+        self, row: StreamRow, *, trusts_reply: bool = False, is_bulk: bool = False
+    ) -> bool:
+        """Store a row unless a newer one is known; return False if its time is unknown.
+
+        Only bulk replies have the stored messages of replicas: other rows keep those of the last
+        one.
+        """
         if not self._clocks.set_time(row, trusts_reply=trusts_reply):
             return False
         sampled_us, known_row = row.sampled_mono_us, self.rows.get(row.name)
+        if self._has_bulk and not is_bulk and known_row and known_row.created == row.created:
+            row.stored_replicas = known_row.stored_replicas
         if not self._rollbacks.accept(known_row, row):
             return True
         leader = _leader(row)

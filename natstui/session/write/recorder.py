@@ -411,13 +411,19 @@ class Recorder:
         """Return whether a queued record is not written yet."""
         return self._queue.is_behind
 
-    def stop(self) -> None:
-        """Write the queued records, seal all segments and end the recording; waits up to 60 s for
-        that.
+    def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
+        """Write the queued records, seal all segments and end the recording.
+
+        Raises SessionError if that takes longer than `timeout_s`.
         """
         self._stop_requested.set()
         self._queue.wake()
-        self._thread.join(_STOP_TIMEOUT_S)
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            raise SessionError(
+                f"the recording is not complete: its disk did not finish within {timeout_s:g} s. "
+                f"The next recording completes {self.folder}"
+            )
 
     def _reset_segment(self) -> None:
         self._splitter = RecordSplitter()
@@ -441,6 +447,7 @@ class Recorder:
                     and not self._reporter.write_error
                 ):
                     self._write_lines()
+                    self._rotate_when_due()
             self._lost_count += self._queue.count_newly_lost()
             self._write_lines()
             self._write_findings()
@@ -520,6 +527,15 @@ class Recorder:
         if first_record is not None:
             self._record(first_record)
 
+    def _rotate_when_due(self) -> None:
+        """Start the next segment if the current one is old or large enough."""
+        if self._reporter.write_error or not self._is_segment_over():
+            return
+        try:
+            self._start_next_segment()
+        except OSError as error:
+            self._reporter.report_failure(error, self._disk.size_bytes)
+
     def _build_keyframe(self) -> Keyframe:
         return self._keyframe_builder.keyframe(self._clock.wall_us(), first=False)
 
@@ -552,10 +568,9 @@ class Recorder:
                 self._disk.check_writable()
                 self._disk.update_info(reduce(updated_info, self._server_facts, self._disk.info))
                 self._server_facts = []
-                if self._is_segment_over():
-                    self._start_next_segment()
         except (OSError, SessionError) as error:
             self._reporter.report_failure(error, self._disk.size_bytes)
+        self._rotate_when_due()
         if self._clock.steady_us() >= self._next_seal_steady_us:
             self._seal_and_delete()
         self._reporter.report_when_due(self._disk.size_bytes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import zlib
 from pathlib import Path
 
@@ -34,11 +36,11 @@ _MEMORY_LEVEL = 9
 
 
 def seal(folder: Path, number: int) -> SegmentIndex | None:
-    """Compress an open segment, then delete its plain file; raises OSError and leaves it
-    unchanged.
+    """Compress an open segment, then delete its plain file.
 
     Returns the index of the segment, which is also appended to index.jsonl; None if the segment
-    was sealed already, or has no record.
+    was sealed already, or has no record. Raises OSError, also for a file that is larger than a
+    segment, and leaves the file unchanged.
     """
     plain_path = segment_path(folder, number, sealed=False)
     target = segment_path(folder, number, sealed=True)
@@ -46,6 +48,8 @@ def seal(folder: Path, number: int) -> SegmentIndex | None:
         plain_path.unlink()
         return None
     with open_regular_file(plain_path) as file:
+        if os.fstat(file.fileno()).st_size > MAX_SEGMENT_BYTES:
+            raise OSError(errno.EFBIG, "too large for a segment", str(plain_path))
         content = parse_segment(file.read(MAX_SEGMENT_BYTES))
     if not content.keyframe_line and not content.entries:
         # The recorder was killed before its first line was complete: the segment is empty.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import nats
+import nats.js.errors
 import pytest
 from nats.aio.client import Client as NatsClient
 
@@ -124,7 +125,11 @@ async def fill(
     for number in range(0, busy_count, 7):
         for each in (0, 4):
             pulling = await js.pull_subscribe_bind(f"C{each}", stream=f"S{number:03}")
-            got = await pulling.fetch(2, timeout=30)
+            got = []
+            while not got:
+                # Not every server of a cluster knows at once that a consumer has a leader.
+                with suppress(nats.js.errors.ServiceUnavailableError):
+                    got = await pulling.fetch(2, timeout=30)
             await got[0].ack_sync(timeout=30)
     version = version_under_test()
     if version is not None and version >= (2, 11):

@@ -88,13 +88,13 @@ async def test_a_file_that_is_stopped_on_its_way_is_not_stored(
     file.write_bytes(CONTENT * 20)
     putting = asyncio.ensure_future(files.execute(writer, PutFile(7, "FILES", "big", str(file))))
     await viewer.began.wait()
-    assert await files.execute(writer, StopMoving(8, 7)) == ("it is stopped", None)
+    assert await files.execute(writer, StopMoving(8, 7)) == ("the transfer is stopped", None)
     with pytest.raises(ActionRefusal, match=r"^the transfer was stopped: nothing was kept$"):
         await putting
     info = await writer.client.request("STREAM.INFO.OBJ_FILES")
     assert b'"messages":0' in info
     # What moves no more can be stopped without harm.
-    assert await files.execute(writer, StopMoving(9, 7)) == ("it is stopped", None)
+    assert await files.execute(writer, StopMoving(9, 7)) == ("the transfer is stopped", None)
 
 
 async def test_a_file_that_cannot_be_read_is_not_put(writer: Writer, tmp_path: Path) -> None:

@@ -286,14 +286,17 @@ class StreamPoller:
     ) -> bool:
         """Store a row unless a newer one is known; return False if its time is unknown.
 
-        Only bulk replies have the stored messages of replicas: other rows keep those of the last
-        one.
+        Only bulk replies have the stored messages of replicas: the newest row has those of the
+        last one, even if it is newer than that.
         """
         if not self._clocks.set_time(row, trusts_reply=trusts_reply):
             return False
         sampled_us, known_row = row.sampled_mono_us, self.rows.get(row.name)
-        if self._has_bulk and not is_bulk and known_row and known_row.created == row.created:
-            row.stored_replicas = known_row.stored_replicas
+        if known_row is not None and known_row.created == row.created:
+            if is_bulk:
+                known_row.stored_replicas = row.stored_replicas
+            elif self._has_bulk:
+                row.stored_replicas = known_row.stored_replicas
         if not self._rollbacks.accept(known_row, row):
             return True
         leader = _leader(row)

@@ -419,6 +419,21 @@ def test_of_a_server_that_hangs_or_is_lost_nothing_is_served_as_current() -> Non
         assert value(families, "natstui_poll_age_seconds") == late_s
 
 
+def test_what_a_poll_before_a_sleep_of_the_machine_brought_is_not_served_as_current(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    poll = scenario.poll(1)
+    state = State()
+    for record in (*scenario.beginning(), poll):
+        state = state.after(record)
+    asleep_us = poll.taken_mono_us + 3_600_000_000
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda _: asleep_us * 1000)
+    families = {one.name: one for one in text_string_to_metric_families(Exposition().text(state))}
+    assert value(families, "natstui_up") == 0
+    assert value(families, "natstui_poll_age_seconds") == 3600
+
+
 def test_a_row_whose_turn_comes_only_every_few_polls_is_not_left_out_as_stale() -> None:
     scenario = Scenario(streams=1, consumers=1)
     poll = scenario.poll(1)

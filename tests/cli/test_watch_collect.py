@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
+
+import pytest
 
 from natstui.cli.watch.assets import consumer_rows, stream_rows
 from natstui.cli.watch.events import RemovedRow, RestoredRow, UnavailableRow
@@ -67,3 +70,13 @@ def test_rows_that_grow_old_are_stale_and_written_again_and_so_are_those_that_ar
     collector.add(snapshot(2, rows, consumers))
     assert written.update(collector.state) == ([0], [0])
     assert not any(row.is_stale for row in stream_rows(collector.state))
+
+
+def test_rows_that_were_polled_before_a_sleep_of_the_machine_are_as_old_as_the_sleep_was_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    collector = Collector()
+    collector.add(snapshot(1, [{"name": "A"}], []))
+    asleep_us = collector.state.now_mono_us + 3_600_000_000
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda _: asleep_us * 1000)
+    assert collector.current_state.now_mono_us == asleep_us

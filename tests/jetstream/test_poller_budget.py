@@ -116,6 +116,21 @@ async def test_a_small_server_is_listed_whole_with_every_poll(nats_server: Broke
         assert undisturbed_count
 
 
+async def test_polls_keep_their_interval_on_a_machine_that_has_slept_since_it_was_started(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_s, real_ns = time.clock_gettime, time.clock_gettime_ns
+    # The steady clock counts an hour of sleep, the clock of the event loop does not.
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: real_s(clock) + 3600.0)
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda clock: real_ns(clock) + 3600 * 10**9)
+    async with polling(account.url) as polled:
+        begun_us = []
+        for _ in range(5):
+            snapshot = await polled.until(Snapshot)
+            begun_us.append(snapshot.taken_mono_us - snapshot.cost.elapsed_us)
+        assert begun_us[-1] - begun_us[0] > 3 * polled.control.interval_s * 1e6
+
+
 async def test_what_is_in_view_or_preferred_is_in_every_poll_and_the_rest_takes_turns(
     nats_server: Broker,
 ) -> None:

@@ -10,11 +10,11 @@ times the processor time (`python -m benchmarks metrics`); its parser reads it i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from natstui.clean import escape_line
+from natstui.clock import steady_us
 from natstui.model.columns.column import Column, json_fields
 from natstui.model.columns.consumers import CONSUMER_COLUMNS
 from natstui.model.columns.streams import STREAM_COLUMNS
@@ -92,7 +92,7 @@ class Exposition:
         `now_mono_us` is the time of the steady clock in µs; None: now. Without a connection, or if
         a poll is overdue, there are only `natstui_up`, the age of the last poll, and the findings.
         """
-        now_us = time.monotonic_ns() // 1000 if now_mono_us is None else now_mono_us
+        now_us = steady_us() if now_mono_us is None else now_mono_us
         self._update_server(state)
         is_up = _is_up(state, now_us)
         lines = [*_up_lines(state, now_us, self._server, is_up=is_up)]

@@ -30,6 +30,7 @@ from natstui.cli.watch.assets import (
 from natstui.cli.watch.events import SystemRow, create_event_rows
 from natstui.cli.watch.lines import Row, json_line
 from natstui.cli.watch.server import server_rows
+from natstui.clock import steady_us
 from natstui.config import Connection
 from natstui.decoding import decoder_of
 from natstui.engine.live import background_readers, make_poller
@@ -86,7 +87,7 @@ class Collector:
         """
         if not self.polls_count:
             return self.state
-        return at_moment(self.state, time.monotonic_ns() // 1000 - self.state.now_mono_us)
+        return at_moment(self.state, steady_us() - self.state.now_mono_us)
 
     @property
     def is_complete(self) -> bool:

@@ -53,7 +53,7 @@ async def poll(
     poller = _Poller(client, control, sink, requests_per_s, bulk)
     try:
         while True:
-            started_s = asyncio.get_running_loop().time()
+            started_s = steady_s()
             pause_s = await poller.poll_once()
             await control.wait_for_poll(started_s + pause_s)
     finally:

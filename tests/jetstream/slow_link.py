@@ -55,6 +55,11 @@ class SlowLink:
         finally:
             await ended(stalling, *self._tasks)
 
+    def cut(self) -> None:
+        """Cut every connection; the next one is carried as before."""
+        for task in self._tasks:
+            task.cancel()
+
     async def _stall(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_S)

@@ -207,3 +207,24 @@ async def test_rows_of_which_a_page_would_take_too_long_come_one_by_one(
         again = await polled.until(Snapshot, lambda s: 0 < len(s.streams.name) < LISTED_COUNT)
         assert not again.unreachable_streams
     assert link_of_all.joined_count == 1
+
+
+async def test_consumers_are_read_again_after_the_link_broke_in_a_list_that_was_read_row_by_row(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "_MAX_PAGE_S", 0.25)
+    near = await connect(Connection(servers=(nats_server.url,)))
+    body = {"name": "S", "storage": "memory"}
+    await api(near, "STREAM.CREATE.S", body)
+    for number in range(LISTED_COUNT):
+        config = {"durable_name": f"C{number:03}", "ack_policy": "explicit"}
+        created = {"stream_name": "S", "config": config}
+        await api(near, f"CONSUMER.DURABLE.CREATE.S.C{number:03}", created)
+    await near.close()
+    slow_link = SlowLink(nats_server.url, replace(STEADY, bytes_per_s=40_000))
+    async with slow_link.listening() as url, polling(url) as polled:
+        await polled.until(Snapshot, lambda s: 0 < len(s.consumers.name) < LISTED_COUNT)
+        slow_link.cut()
+        stats = polled.client.nc.stats
+        await polled.until(Snapshot, lambda s: s.consumers_complete and stats["reconnects"] == 1)
+        assert len(polled.state.consumers) == LISTED_COUNT

@@ -174,8 +174,10 @@ class ConsumerPoller:
         return any(self._counts.values())
 
     async def close(self) -> None:
-        """Cancel the open requests."""
+        """Cancel the open requests, and discard the lists that are read."""
+        self._listing = None
         self._delayed.clear()
+        self._repeated.clear()
         await self._requests.close()
 
     async def _read_visible(

@@ -238,7 +238,7 @@ class LagPoller:
                     next_request, rows = waiting.popleft()
                     sent_count += 1
                     request = self._request_next(next_request, rows, streams[next_request[0]])
-                    open_tasks.add(asyncio.create_task(request))
+                    open_tasks.add(self._api.spawn(request))
                 if not open_tasks:
                     # All replies came together, and the allowance permits no more.
                     break

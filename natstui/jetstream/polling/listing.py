@@ -171,7 +171,7 @@ class Listing(Generic[Row]):
         try:
             while row_names or open_rows:
                 while row_names and len(open_rows) <= api.max_open_count and api.is_link_free:
-                    open_rows.add(asyncio.create_task(self._request_row(api, row_names.popleft())))
+                    open_rows.add(api.spawn(self._request_row(api, row_names.popleft())))
                 if not open_rows:
                     await asyncio.sleep(_REST_S)
                     continue

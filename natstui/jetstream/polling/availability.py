@@ -68,6 +68,15 @@ class RequestAvailability:
             self._sink.add(Restored(time.time_ns() // 1000, request))
         return was_failing
 
+    def failed_streams(self, verb: str) -> list[str]:
+        """Return the streams for which the request `<verb>.<stream>` has failed."""
+        prefix = f"{verb}."
+        return [
+            request.removeprefix(prefix)
+            for request in self._failures
+            if request.startswith(prefix)
+        ]
+
     def retry_all(self) -> None:
         """End the pauses of all failed requests."""
         for failure in self._failures.values():

@@ -92,8 +92,11 @@ class ConsumerPoller:
             self._paused_until_mono_s.pop(restored_stream, None)
         self._unreachable = unreachable
         self._order.update_streams(rows, unreachable)
+        for stream in self._availability.failed_streams(_LIST):
+            if stream not in rows or not rows[stream].state.consumer_count:
+                # Its list is not requested any more.
+                self._availability.report_success(f"{_LIST}.{stream}")
         for removed in self._counts.keys() - rows.keys():
-            self._availability.report_success(f"{_LIST}.{removed}")
             self._missing.pop(removed, None)
             self._paused_until_mono_s.pop(removed, None)
         self._counts = {

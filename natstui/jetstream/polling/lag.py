@@ -27,6 +27,7 @@ from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
 from natstui.jetstream.polling.decode.streams import StreamRow
+from natstui.jetstream.polling.snapshot import PolledConsumers
 
 _MAX_CACHE_AGE_S = 30.0
 _FORGET_S = 120.0
@@ -179,6 +180,39 @@ class LagPoller:
         self._availability = availability
         self._next = NextMessageCache()
 
+    def withdraw_failures(
+        self, consumers: PolledConsumers, streams: Mapping[str, StreamRow]
+    ) -> None:
+        """Report failed requests as working again if nothing depends on them any more.
+
+        That is so if the stream is not one of `streams`, which are all, or if its consumers were
+        all polled and none waits for a message that must be requested. Raises ReplyUnreadable.
+        """
+        failed_requests = [
+            (verb, stream)
+            for verb in (_DIRECT, _NEXT)
+            for stream in self._availability.failed_streams(verb)
+        ]
+        failed_streams = {stream for _, stream in failed_requests} & streams.keys()
+        waiting_streams = {
+            row.stream_name
+            for row in consumers.rows.values()
+            if row.stream_name in failed_streams
+            and self._needs_request(row, streams[row.stream_name])
+        }
+        for verb, stream in failed_requests:
+            is_unneeded = stream in consumers.swept and stream not in waiting_streams
+            if is_unneeded or stream not in streams:
+                self._availability.report_success(f"{verb}.{stream}")
+
+    def _needs_request(self, consumer: ConsumerRow, stream: StreamRow) -> bool:
+        """Return whether the next message of a consumer is known only from a request."""
+        return (
+            consumer.num_pending > 0
+            and first_or_last_us(consumer, stream) is None
+            and self._is_cheap(consumer, stream)
+        )
+
     async def update_next_times(
         self,
         allowance: Allowance,
@@ -258,7 +292,7 @@ class LagPoller:
         with raise_unreadable("the configuration"):
             direct = _DIRECTS.decode(stream.config).allow_direct
         verbs = (_DIRECT, _NEXT) if direct else (_NEXT,)
-        for verb in verbs:
+        for number, verb in enumerate(verbs):
             stream_verb = f"{verb}.{next_request[0]}"
             if not (
                 self._availability.may_request(verb)
@@ -286,6 +320,8 @@ class LagPoller:
             for row in rows:
                 self._next.store_reply(row, first)
                 row.next_at_us = self._next.cached_us(row, stream)
+            for unused_verb in {_DIRECT, _NEXT}.difference(verbs[: number + 1]):
+                self._availability.report_success(f"{unused_verb}.{next_request[0]}")
             return
 
     async def _get_message(

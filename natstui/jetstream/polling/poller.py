@@ -150,6 +150,7 @@ class _Poller:
         reachable = {
             name: row for name, row in self._streams.rows.items() if name not in streams.missing
         }
+        self._lags.withdraw_failures(consumers, self._streams.rows)
         await self._lags.update_next_times(allowance, self._control, consumers.rows, reachable)
         is_immediate = (
             self._is_first_view_incomplete(streams, unlisted_count) or self._bulk.has_more

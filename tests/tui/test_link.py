@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,25 @@ async def test_an_engine_that_ends_as_it_is_closed_ends_its_records() -> None:
     await asyncio.sleep(0)
     link.close()
     assert await reading == []
+
+
+def test_a_sleep_of_the_machine_counts_in_the_age_of_the_newest_poll(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    started, *rest = scenario.beginning()
+    assert isinstance(started, EngineStarted)
+    steady_s = 1000.0
+    monkeypatch.setattr(time, "clock_gettime", lambda _: steady_s)
+    link = Link(("true",))
+    try:
+        follower = Follower(link, started)
+        for record in (*rest, scenario.poll(2)):
+            follower.fold(record)
+        steady_s += 3600.0
+        assert follower.poll_age_us == 3_600_000_000
+    finally:
+        link.close()
 
 
 def test_a_poll_is_shown_once_it_is_known_what_is_wrong_in_it() -> None:

@@ -156,7 +156,7 @@ def held(viewer: Viewer) -> Iterator[None]:
     os.kill(viewer.app.link.pid, signal.SIGSTOP)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("natstui.tui.app.follower.monotonic", newest_record_s)
+            patch.setattr("natstui.tui.app.follower.steady_s", newest_record_s)
             yield
     finally:
         os.kill(viewer.app.link.pid, signal.SIGCONT)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from time import monotonic
 
+from natstui.clock import steady_s
 from natstui.model.findings.attention import find_preferred_consumers
 from natstui.model.findings.evaluate import EVALUATED_AFTER, evaluate_findings, evaluate_in_steps
 from natstui.model.live.age import since_poll_us
@@ -37,7 +37,7 @@ class Follower:
         self._is_complete = True
         self._needs_findings_update = False
         self._unfolded: list[Record] = []
-        self._polled_at_s = monotonic()
+        self._polled_at_s = steady_s()
         self._preferred: frozenset[tuple[str, str]] = frozenset()
         self._preferred_at_s = 0.0
         self._findings_updated_at_s = float("-inf")
@@ -64,7 +64,7 @@ class Follower:
         )
         # Other records do not make the rows newer.
         if isinstance(record, Snapshot):
-            self._polled_at_s = monotonic()
+            self._polled_at_s = steady_s()
         if not self._needs_findings_update:
             self.state = self._folded
         return True
@@ -83,10 +83,10 @@ class Follower:
         if not self._needs_findings_update or not self._is_complete:
             return
         may_wait = self.state.replay is None and self._row_count > _MANY_ROWS
-        if may_wait and monotonic() < self._findings_updated_at_s + _FINDINGS_INTERVAL_S:
+        if may_wait and steady_s() < self._findings_updated_at_s + _FINDINGS_INTERVAL_S:
             self.state = self._folded
             return
-        self._needs_findings_update, self._findings_updated_at_s = False, monotonic()
+        self._needs_findings_update, self._findings_updated_at_s = False, steady_s()
         self._folded = yield from evaluate_in_steps(self._folded)
         self.state = self._folded
 
@@ -105,7 +105,7 @@ class Follower:
             self._preferred, self._preferred_at_s = frozenset(), 0.0
         if not isinstance(record, Snapshot) or self.state.replay is not None:
             return
-        findings, now_s = self.state.findings, monotonic()
+        findings, now_s = self.state.findings, steady_s()
         if (
             len(findings.conditions) > _MANY_FINDINGS
             and now_s < self._preferred_at_s + _PREFER_INTERVAL_S
@@ -146,5 +146,5 @@ class Follower:
             poll_age_us = 0 if newest_us is None else state.replay.at_us - newest_us
             poll_age_us += since_poll_us(state)
         else:
-            poll_age_us = round((monotonic() - self._polled_at_s) * 1e6)
+            poll_age_us = round((steady_s() - self._polled_at_s) * 1e6)
         return poll_age_us // _SECOND_US * _SECOND_US if poll_age_us > _MIN_SHOWN_AGE_US else 0

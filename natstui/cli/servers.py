@@ -124,7 +124,7 @@ def unread_source_text(connection: Connection, servers_read: Servers | None) -> 
     if servers_read is None:
         source = "the monitoring ports" if connection.system is None else "the system account"
         return f"not read: {source}: nothing replied yet; use a longer --for"
-    if servers_read.source != "account":
+    if servers_read.rows and servers_read.source != "account":
         return None
     unread_sources = " and ".join(missing.what for missing in servers_read.missing)
     return f"not read: {unread_sources}; what is printed is from your account"

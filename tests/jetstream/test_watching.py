@@ -236,6 +236,41 @@ _ACCOUNTS = """accounts {
 """
 
 
+@pytest.mark.usefixtures("often")
+@pytest.mark.server
+async def test_a_server_that_hangs_for_a_moment_is_read_again_at_once_and_not_forgotten(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    """The own account is elsewhere: its servers do not replace those of the system account."""
+    broker, hanging, sink = (
+        nats_server_factory(_ACCOUNTS),
+        nats_server_factory(_ACCOUNTS),
+        _Watched(),
+    )
+    own = Connection(servers=(broker.url,), user="app", password=Secret("app"))
+    system = replace(
+        own, servers=(hanging.url,), user="sys", password=Secret("sys"), request_timeout_s=0.5
+    )
+    failed_at_us: set[int] = set()
+
+    def has_failed_twice(state: State) -> bool:
+        if state.servers.newest is not None and not state.servers.newest.rows:
+            failed_at_us.add(state.servers.at_us)
+        return len(failed_at_us) >= 2
+
+    async with _watching(replace(own, system=system), sink):
+        await sink.until(lambda state: bool(state.servers.known))
+        hanging.freeze()
+        await sink.until(has_failed_twice)
+        assert set(sink.state.servers.known) == {hanging.name}
+        hanging.thaw()
+        await sink.until(lambda state: bool(state.servers.newest and state.servers.newest.rows))
+        newest = sink.state.servers.newest
+        assert newest is not None and newest.source == "system"
+        assert [row.name for row in newest.rows] == [hanging.name]
+        assert not sink.events
+
+
 @pytest.mark.server
 async def test_clients_are_read_at_their_interval_however_long_a_reading_takes(
     nats_server_factory: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch

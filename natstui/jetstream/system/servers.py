@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from natstui.errors import PermissionDenied, RequestFailed
+from natstui.errors import PermissionDenied, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.replies import raise_unreadable, read
 from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.system.connections import CONNZ, STATZ
@@ -154,18 +154,23 @@ class _Count(msgspec.Struct):
     total: int = 0
 
 
-async def read_servers(server_requests: ServerRequests, system: SystemConnection) -> Servers:
+async def read_servers(
+    server_requests: ServerRequests, system: SystemConnection, before: Servers | None = None
+) -> Servers:
     """Return the servers, as the best available source reports them.
 
     Without permission for any source there are no rows; `missing` names what cannot be read.
     Raises RequestTimedOut, ConnectionLost, else RequestFailed, if even the account's own
-    connections cannot be read.
+    connections cannot be read; RequestTimedOut also if the source of `before` does not reply in
+    time, as it usually replies again soon.
     """
     source, missing = await system.find_source()
     if source is not None:
         try:
             return await _read_from_source(source, missing)
         except RequestFailed as error:
+            if isinstance(error, RequestTimedOut) and before and before.source == source.name:
+                raise
             source_text = (
                 "the system account" if source.name == "system" else "the monitoring ports"
             )
@@ -224,7 +229,7 @@ async def read_heartbeat(
             rows.append(row)
         return replace(before, rows=_sort_servers(rows), silent=silent)
     if source is not None or before.source != "account":
-        return await read_servers(server_requests, system)
+        return await read_servers(server_requests, system, before)
     replies = await server_requests.request_all(CONNZ, {"limit": 1})
     rows = []
     for reply in replies:

@@ -109,12 +109,14 @@ class _ServerWatcher:
         """Read the servers once; return the seconds from its start to the next reading."""
         try:
             servers = await self._read()
+            is_denied = not servers.rows
         except ConnectionLost:
-            self._before = None
+            self._complete_due_s = 0.0
             return _RECONNECT_S
         except RequestFailed as error:
-            self._before = None
+            self._complete_due_s = 0.0
             servers = Servers("account", (), missing=(Missing("the servers", str(error)),))
+            is_denied = isinstance(error, PermissionDenied)
         if self._client.lame_duck_server is not None:
             self._lame_duck_servers[self._client.lame_duck_server] = None
         read_now = ServersRead(
@@ -129,7 +131,7 @@ class _ServerWatcher:
         for change in server_changes(before, self._watch):
             body = json.dumps({"server": change.server})
             self._sink.add(Advisory(read_now.at_us, change.type, None, None, change.text, body))
-        return HEARTBEAT_S if servers.rows else _DENIED_S
+        return _DENIED_S if is_denied else HEARTBEAT_S
 
     async def _read(self) -> Servers:
         before = self._before
@@ -137,7 +139,7 @@ class _ServerWatcher:
             self._complete_due_s = steady_s() + _COMPLETE_S
             # First, so that no event after a server's reply is missed.
             await self._subscribe()
-            self._before = await read_servers(self._server_requests, self._system)
+            self._before = await read_servers(self._server_requests, self._system, before)
         else:
             self._before = await read_heartbeat(self._server_requests, self._system, before)
         return self._before

@@ -96,9 +96,11 @@ class ServerWatch:
         """Return the state after one more reading.
 
         A server without a reply is down, and removed after a day. A reading of another source
-        replaces the state.
+        replaces the state, unless it failed and has no servers.
         """
         servers, at_us = reading.servers, reading.at_us
+        if self.newest is not None and not servers.rows:
+            servers = replace(servers, source=self.newest.source)
         if self.newest is not None and self.newest.source != servers.source:
             # Another source counts otherwise, and may know other servers.
             return ServerWatch().after(reading)

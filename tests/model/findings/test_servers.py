@@ -107,6 +107,14 @@ def test_when_nobody_can_be_asked_no_server_is_called_down() -> None:
     assert watch.down == ()
 
 
+def test_a_reading_that_failed_forgets_no_server() -> None:
+    failed = ServersRead(EPOCH_US + 5_000_000, Servers("account", ()))
+    watch = ServerWatch().after(read(1, *_ALL)).after(read(3, *_ALL[:2]))
+    later = watch.after(failed)
+    assert (later.known, later.at_us) == (watch.known, failed.at_us)
+    assert [server.seen.name for server in later.after(read(7, _ALL[1])).down] == ["n1", "n3"]
+
+
 def test_a_server_that_was_down_before_we_came_is_known_by_leaders_that_miss_it() -> None:
     peers = (Peer("n2", True, False, 5, 0), Peer("n3", False, False, None, 9))
     stream = {"name": "S", "created_at_us": 1, "peers": peers, "leader": "n1"}

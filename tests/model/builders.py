@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from natstui.model.live.history import CONSUMER_COLUMNS, History
 from natstui.model.live.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
+from natstui.model.live.table import Roster, Table, consumer_keys
 
 COST = PollCost(2, 1000, 5_000, 1_000, 1_000_000, None)
 _DEFAULTS: dict[str, Any] = {
@@ -37,6 +39,23 @@ def columns(cls: type[C], rows: list[dict[str, Any]], mono_us: int) -> C:
             for field in fields(cls)
         }
     )
+
+
+def large_history(rows_count: int, polls_count: int, round_count: int) -> History:
+    """Return the polls of consumers that deliver a message a second each, a poll a second.
+
+    Each poll reads one row of `round_count`, at first all of them.
+    """
+    rows = [{"stream": "A", "name": f"c{number}"} for number in range(rows_count)]
+    read = columns(ConsumerColumns, rows, 1_000_000)
+    roster, history = Roster(consumer_keys(read)), History(CONSUMER_COLUMNS)
+    for second in range(1, polls_count + 1):
+        times, counts = list(read.sampled_mono_us), list(read.delivered_consumer_seq)
+        for row in range(0 if second == 1 else second % round_count, rows_count, round_count):
+            times[row], counts[row] = second * 1_000_000, second
+        read = replace(read, sampled_mono_us=tuple(times), delivered_consumer_seq=tuple(counts))
+        history = history.after(Table(read, roster), second * 1_000_000, second * 1_000_000)
+    return history
 
 
 def snapshot(

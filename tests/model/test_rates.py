@@ -1,5 +1,7 @@
 """What is derived from counters follows one stated rule, and is absent where it does not hold."""
 
+from typing import Any
+
 import pytest
 
 from natstui.model.live.history import Point
@@ -20,7 +22,7 @@ from natstui.model.live.rates import (
 )
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
-from tests.model.builders import snapshot
+from tests.model.builders import large_history, snapshot
 from tests.model.test_state import folded
 
 CONSUMER = ("A", "c", 1)
@@ -112,6 +114,21 @@ def test_a_row_that_was_not_polled_keeps_the_rate_between_its_own_two_polls() ->
     state = folded(tick(1, 10), tick(2, None), tick(3, 30), tick(4, None), tick(5, None))
     assert counter_per_s(state.consumer_history, CONSUMER, "delivered_consumer_seq") == 10
     assert rate_column(state.consumer_history, "delivered_consumer_seq") == [10]
+
+
+def test_of_very_many_rows_each_keeps_the_rate_between_its_own_two_polls() -> None:
+    history = large_history(20_010, polls_count=8, round_count=3)
+    assert set(rate_column(history, "delivered_consumer_seq")) == {1}
+
+
+def test_a_row_that_was_not_polled_keeps_its_rate_when_another_is_added() -> None:
+    def tick(at_s: float, *rows: dict[str, Any]) -> Snapshot:
+        return snapshot(at_s, [{"name": "A"}], [*rows], consumers_complete=False)
+
+    first, then = ({"stream": "A", "name": "c", "delivered_consumer_seq": seq} for seq in (10, 30))
+    new = {"stream": "A", "name": "new", "delivered_consumer_seq": 5}
+    state = folded(tick(1, first), tick(3, then), tick(4, new), tick(5, new))
+    assert rate_column(state.consumer_history, "delivered_consumer_seq") == [10, 0]
 
 
 def test_a_gap_in_polling_is_a_gap_in_the_rates() -> None:

@@ -17,7 +17,7 @@ from natstui.model.live.totals import (
     stored_per_s,
 )
 from natstui.model.records.record import Configured, Unavailable
-from tests.model.builders import snapshot
+from tests.model.builders import large_history, snapshot
 from tests.tui.engine_records import stream_configuration
 
 
@@ -60,6 +60,22 @@ def test_what_may_not_be_read_is_unknown_and_not_0() -> None:
     assert pending_msgs(state).now == 3.0
     nothing = State().after(snapshot(1, [], [])).after(replace(denied, what="STREAM.LIST"))
     assert (pending_msgs(nothing).now, can_read_streams(nothing)) == (None, False)
+
+
+def test_the_total_of_rows_that_no_poll_reads_all_is_that_of_all_of_them() -> None:
+    """The history is shorter than a round, so that some rows have only one poll in it."""
+    history = large_history(20_010, polls_count=22, round_count=10)
+    assert len(history.recent) < 10
+    assert delivered_per_s(replace(State(), consumer_history=history)).now == 20_010
+
+
+def test_a_poll_that_reads_only_new_rows_shows_no_growth() -> None:
+    rows = [{"stream": "A", "name": f"c{n}", "delivered_consumer_seq": n} for n in range(3)]
+    state = State()
+    for at_s, poll in enumerate((rows[:1], rows[1:2], rows[2:]), start=1):
+        state = state.after(snapshot(at_s, [{"name": "A"}], poll, consumers_complete=False))
+    total = delivered_per_s(state)
+    assert (total.now, [point.value for point in total.points]) == (None, [None, None])
 
 
 def test_a_stream_that_comes_or_goes_moves_no_rate() -> None:

@@ -7,7 +7,7 @@ or recreated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import sub
@@ -270,24 +270,41 @@ def stream_rates(history: History, key: Key) -> StreamRates:
 
 
 def rate_column(history: History, name: str) -> list[float | None]:
-    """Return the growth per second of a counter for every row of the newest sample."""
-    recent = history.recent
-    if not recent:
+    """Return `counter_per_s` of every row of the newest sample.
+
+    Column by column: row by row, 100,000 rows would take half a second.
+    """
+    if not history.recent:
         return []
-    newest = recent[-1]
-    if len(recent) > 1 and recent[-2].roster is newest.roster:
-        older = recent[-2]
-        times = zip(
-            newest.columns["sampled_mono_us"], older.columns["sampled_mono_us"], strict=True
-        )
-        values = zip(newest.columns[name], older.columns[name], strict=True)
-        rates = [
-            (new - old) * 1e6 / (now - earlier_us) if now > earlier_us and new >= old else None
-            for (now, earlier_us), (new, old) in zip(times, values, strict=True)
-        ]
-        if None not in rates or len(rates) > 20_000:
-            return rates
-    return [counter_per_s(history, key, name) for key in newest.roster.keys]
+    *older_samples, newest = history.recent
+    times, values = newest.columns["sampled_mono_us"], newest.columns[name]
+    rates: list[float | None] = [None] * len(times)
+    unread_rows: Sequence[int] = range(len(times))
+    """Rows that no later sample read."""
+    for older in reversed(older_samples):
+        older_rows = _find_rows(older, newest, unread_rows)
+        older_times, older_values = older.columns["sampled_mono_us"], older.columns[name]
+        next_rows: list[int] = []
+        for row, older_row in zip(unread_rows, older_rows, strict=True):
+            if older_row is None:
+                continue
+            if older_times[older_row] >= times[row]:
+                next_rows.append(row)
+            elif values[row] >= older_values[older_row]:
+                elapsed_us = times[row] - older_times[older_row]
+                rates[row] = (values[row] - older_values[older_row]) * 1e6 / elapsed_us
+        unread_rows = next_rows
+        if not unread_rows:
+            break
+    return rates
+
+
+def _find_rows(older: Sample, newer: Sample, rows: Sequence[int]) -> Iterable[int | None]:
+    """Return the row numbers in an older sample of rows of a newer one; None where it has none."""
+    if older.roster is newer.roster:
+        return rows
+    keys = newer.roster.keys
+    return [older.roster.row_of.get(keys[row]) for row in rows]
 
 
 def rates_of_series(points: Sequence[Point], longest_gap_us: int) -> list[Point]:

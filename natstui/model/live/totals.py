@@ -14,6 +14,12 @@ from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
 
 _SAMPLE_TIME = "sampled_mono_us"
+_MAX_ROWS = 20_000
+"""Limit of rows whose rates are summed: of more, the history is mostly shorter than the time in
+which every row is polled, so that many rates are unknown.
+"""
+_MEAN_POLLS = 8
+"""Number of polls of which a total is the mean where the rates of some rows are unknown."""
 
 
 class Total(NamedTuple):
@@ -144,26 +150,49 @@ def _total_growth(history: History, name: str, is_counted: Callable[[Key], bool]
             masks[id(roster)] = [is_counted(key) for key in roster.keys]
         return masks[id(roster)]
 
-    rates = compress(rate_column(history, name), mask(samples[-1].roster))
-    known_rates = [rate for rate in rates if rate is not None]
     sums = [sum(compress(sample.columns[name], mask(sample.roster))) for sample in samples]
     points: list[Point] = []
+    growths: list[tuple[int, int]] = []
+    """Growth and time (µs) of each point with a value."""
     for index, (older, newer) in enumerate(pairwise(samples)):
-        if older.roster is newer.roster:
-            growth = sums[index + 1] - sums[index]
-        else:
-            growth = _growth(older, newer, name, mask(newer.roster))
+        growth = (
+            sums[index + 1] - sums[index]
+            if older.roster is newer.roster
+            else _growth(older, newer, name, mask(newer.roster))
+        )
         elapsed_us = newer.mono_us - older.mono_us
-        is_rate = elapsed_us > 0 and growth >= 0
-        points.append(Point(newer.mono_us, growth * 1e6 / elapsed_us if is_rate else None))
-    return Total(sum(known_rates) if known_rates else None, tuple(points))
+        if growth is None or growth < 0 or elapsed_us <= 0:
+            points.append(Point(newer.mono_us, None))
+            continue
+        growths.append((growth, elapsed_us))
+        points.append(Point(newer.mono_us, growth * 1e6 / elapsed_us))
+    newest = samples[-1]
+    if len(newest.roster.keys) <= _MAX_ROWS:
+        rates = list(compress(rate_column(history, name), mask(newest.roster)))
+        known_rates = [rate for rate in rates if rate is not None]
+        if len(known_rates) == len(rates):
+            return Total(sum(known_rates) if known_rates else None, tuple(points))
+    return Total(_mean_per_s(growths[-_MEAN_POLLS:]), tuple(points))
 
 
-def _growth(older: Sample, newer: Sample, name: str, mask: Sequence[bool]) -> int:
-    """Return the growth of a counter, summed over the masked rows that are in both samples."""
-    growth = 0
+def _mean_per_s(growths: Sequence[tuple[int, int]]) -> float | None:
+    """Return the growth per second over several times (µs); None without any."""
+    if not growths:
+        return None
+    return sum(growth for growth, _ in growths) * 1e6 / sum(us for _, us in growths)
+
+
+def _growth(older: Sample, newer: Sample, name: str, mask: Sequence[bool]) -> int | None:
+    """Return the growth of a counter, summed over the masked rows that are in both samples.
+
+    None if none of these rows was read for the newer sample.
+    """
+    growth, is_read = 0, False
     for row, key in enumerate(newer.roster.keys):
         older_row = older.roster.row_of.get(key)
         if mask[row] and older_row is not None:
             growth += newer.columns[name][row] - older.columns[name][older_row]
-    return growth
+            is_read = is_read or (
+                newer.columns[_SAMPLE_TIME][row] > older.columns[_SAMPLE_TIME][older_row]
+            )
+    return growth if is_read else None

@@ -81,6 +81,17 @@ def test_a_recreated_consumer_replaces_the_old_one_in_a_partial_sweep() -> None:
     assert state.consumers.roster.keys == (("A", "c", 9),)
 
 
+def test_a_recreated_consumer_replaces_the_old_one_though_its_stream_was_not_listed() -> None:
+    rows = [{"stream": "A", "name": name, "created_at_us": 1} for name in ("c", "d")]
+    state = folded(
+        snapshot(1, [{"name": "A"}], [*rows, {"stream": "B", "name": "c", "created_at_us": 1}]),
+        snapshot(
+            2, None, [{"stream": "A", "name": "c", "created_at_us": 9}], consumers_complete=False
+        ),
+    )
+    assert set(state.consumers.roster.keys) == {("A", "c", 9), ("A", "d", 1), ("B", "c", 1)}
+
+
 @pytest.mark.slow
 def test_history_is_bounded_and_old_samples_are_thinned() -> None:
     state = State()

@@ -148,6 +148,17 @@ def _find_recreated_rows(roster: Roster, keys: Iterable[Key]) -> list[int]:
     return [row for key in keys for row in roster.rows_of_stream.get(str(key[0]), ())]
 
 
+def _find_recreated_consumers(roster: Roster, keys: Iterable[Key]) -> list[int]:
+    """Return the old rows of the consumers in `keys` that were created at another time."""
+    added_names = {key[:2] for key in keys if key not in roster.row_of}
+    return [
+        row
+        for stream in {str(name[0]) for name in added_names}
+        for row in roster.rows_of_stream.get(stream, ())
+        if roster.keys[row][:2] in added_names
+    ]
+
+
 def without_leader(
     table: Table[ColumnsT], names_without_leader: Container[object], width_count: int
 ) -> Table[ColumnsT]:
@@ -194,6 +205,7 @@ def merge_consumers(
         for row in by_stream.get(name, ())
         if old.roster.keys[row][:2] not in unreachable
     ]
+    deletable_rows += _find_recreated_consumers(old.roster, keys)
     if not deletable_rows and not keys:
         return old
     return _merge(old, new, keys, deletable_rows)

@@ -560,6 +560,28 @@ async def test_what_is_not_acknowledged_is_copied_and_stays(
         assert [payload for _, payload, _ in got] == [b"%d" % number for number in range(2, 10)]
 
 
+@pytest.mark.parametrize("retention", ["limits", "interest"])
+async def test_of_the_messages_of_a_consumer_only_those_of_the_subjects_are_copied(
+    shell: Shell, nats_server: Broker, retention: str
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s.>"], retention=retention)
+        for name, subject_filter in (("C", "s.a.*"), ("OTHER", "s.>")):
+            await js.add_consumer(
+                "S", durable_name=name, ack_policy="explicit", filter_subject=subject_filter
+            )
+        await js.add_stream(name="T", subjects=["t.>"])
+        for subject in ("s.a.x", "s.b.x", "s.a.y"):
+            await js.publish(subject, b"")
+        words = ("S", "--unacknowledged", "C", "--subject", "s.*.x", "--map", "s.>:t.>", "-j")
+        counted = await run(shell, "messages", "copy", *words, "--to-stream", "T", "--dry-run")
+        assert json.loads(counted.stdout)["subjects"] == {"t.a.x": 1}, counted.stderr
+        done = await run(shell, "messages", "copy", *words, "--to-stream", "T")
+        assert copied(done.stdout)["acknowledged_msgs"] == 1, done.stderr
+        assert await counts(nc, "T") == {"t.a.x": 1}
+
+
 async def test_what_a_consumer_passes_over_is_said_to_be_copied_as_well(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:

@@ -86,6 +86,7 @@ class Selection:
     end_seq: int
     """The last sequence to copy; messages stored later are not copied."""
     subjects: tuple[str, ...]
+    """The filters to read with: those of the request, or else those of the consumer."""
     seqs: Iterable[int] | None
     """The sequences, ascending; None for all of the range."""
     is_limits: bool
@@ -99,6 +100,8 @@ class Selection:
     """The first sequence when the copy began; it may have been removed since."""
     lacking_count: int = 0
     """Number of sequences of a range that had no message when the copy began."""
+    consumer_filters: tuple[str, ...] = ()
+    """The filters of the consumer; none if there is no consumer, or if it has no filters."""
 
     @property
     def may_be_consumed(self) -> bool:
@@ -176,10 +179,12 @@ def _apply_consumer(
     first_seq: int,
     remark: str,
 ) -> Selection:
-    # The server accepts one list of filters: the request's, or else the consumer's. `_matches`
-    # checks both.
-    subjects = selection.subjects or filters
-    return replace(selection, first_seq=first_seq, subjects=subjects, seqs=seqs, remark=remark)
+    # The server accepts one list of filters. `_matches` checks those of the request and of the
+    # consumer.
+    return replace(
+        selection, first_seq=first_seq, subjects=selection.subjects or filters, seqs=seqs,
+        remark=remark, consumer_filters=filters,
+    )  # fmt: skip
 
 
 def _describe_doubt(consumer: dict[str, Any], config: dict[str, Any]) -> str:
@@ -332,7 +337,7 @@ def _matches(selection: Selection, message: StreamMessage) -> bool:
         return False
     if request.until_us is not None and message.stored_at_us > request.until_us:
         return False
-    filter_groups = (selection.subjects, request.subjects)
+    filter_groups = (request.subjects, selection.consumer_filters)
     return all(
         not filters or any(overlap(subject_filter, message.subject) for subject_filter in filters)
         for filters in filter_groups

@@ -425,7 +425,12 @@ class _CopyRun:
         if self._requested_selection is None:
             prepared_copy.from_file = expand_user_path(self._flags["from_file"])
             return prepared_copy
-        selection = await select(source, self._requested_selection)
+        requested_selection = self._requested_selection
+        if state is not None:
+            requested_selection = dataclasses.replace(
+                requested_selection, since_us=state.since_us, until_us=state.until_us
+            )
+        selection = await select(source, requested_selection)
         # What was stored since it was counted for the prompt, or since the stopped copy began,
         # is not copied; what was removed since then is missing.
         earlier_range = state or self._counted_selection

@@ -13,13 +13,15 @@ import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from nats.aio.client import Client
 from nats.js.api import StreamSource
 
+from natstui import units
 from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.messages.copying.account import State
@@ -178,6 +180,28 @@ def test_a_copy_that_was_interrupted_goes_on_where_it_was(
     stored = stored_in(nats_server.url, "T")
     assert set(stored.values()) == {1} and len(stored) == 1_500
     assert "not stopped" in shell.run("messages", "copy", *words, "--resume").stderr
+
+
+def test_a_continued_copy_keeps_the_times_with_which_it_began(
+    shell: Shell, nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("S", "--to-stream", "T", "--map", "s.>:t.>", "--since", "1h", "--until", "in 1h")
+    ready(nats_server.url, 200)
+    assert stopped_here(shell, nats_server.url, 30, *words).returncode == 130
+    message = json.loads(shell.ok("stream", "get", "S", "150", "--json"))
+    file = state_file(tmp_path)
+    left = json.loads(file.read_bytes())
+    file.write_text(json.dumps({**left, "until_us": message["stored_at_us"]}))
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return super().now(tz) + timedelta(hours=2)
+
+    monkeypatch.setattr(units, "datetime", Later)
+    account = copied(shell.ok("messages", "copy", *words, "--resume", "--json"))
+    assert (account["first_seq"], account["last_seq"]) == (left["done_seq"] + 1, 150)
+    assert set(stored_in(nats_server.url, "T")) == {f"t.{number}" for number in range(1, 151)}
 
 
 @pytest.mark.long

@@ -194,7 +194,7 @@ class Account:
         self.refusals = Counter({reason: lost_msgs}) if lost_msgs else Counter()
 
 
-_FORMAT = 7
+_FORMAT = 8
 """Version of the state's format; a state of an older one is not found."""
 
 
@@ -217,6 +217,9 @@ class State(msgspec.Struct, kw_only=True):
     begin_seq: int = 1
     """The first sequence to copy when this copy began."""
     end_seq: int
+    since_us: int | None = None
+    until_us: int | None = None
+    """The times of the selection: a relative time would be another one when the copy continues."""
     done_seq: int = 0
     lacking_count: int = 0
     """Number of sequences of a range that had no message when this copy began."""

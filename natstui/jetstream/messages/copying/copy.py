@@ -338,6 +338,8 @@ class Copy:
             State(
                 begin_seq=selection.begin_seq if selection else 1,
                 end_seq=self.end_seq, done_seq=done_seq,
+                since_us=selection.request.since_us if selection else None,
+                until_us=selection.request.until_us if selection else None,
                 lacking_count=selection.lacking_count if selection else 0,
                 skipped=self._gaps.until(done_seq) if self._gaps else before.skipped,
                 removed_seqs=account.removed_seqs or before.removed_seqs,

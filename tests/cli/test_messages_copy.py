@@ -204,6 +204,30 @@ def test_a_continued_copy_keeps_the_times_with_which_it_began(
     assert set(stored_in(nats_server.url, "T")) == {f"t.{number}" for number in range(1, 151)}
 
 
+def test_what_was_refused_while_earlier_messages_were_in_flight_is_sent_once_and_after_them(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    words = ("S", "--to-stream", "T", "--map", "s.>:t.>")
+    ready(nats_server.url, 500)
+    stopped_here(shell, nats_server.url, 30, *words)
+    # As a kill leaves it.
+    file = state_file(tmp_path)
+    left = json.loads(file.read_bytes()) | {"refused_ranges": [[490, 490]], "unknown_msgs": 9}
+    done_seq = left["done_seq"]
+    file.write_text(json.dumps({**left, "sent_at_us": 1}))
+    warned = shell.run("messages", "copy", *words, "--resume")
+    assert f"from sequence {done_seq + 1} on may be stored twice" in warned.stderr, warned
+    file.write_text(json.dumps({**left, "sent_at_us": time.time_ns() // 1_000}))
+    stopped = stopped_here(shell, nats_server.url, done_seq + 1, *words, "--resume", rate="1")
+    assert stopped.returncode == 130, stopped
+    read_msgs = copied(stopped.stdout)["read_msgs"]
+    assert json.loads(file.read_bytes())["done_seq"] == done_seq + read_msgs < 490
+    account = copied(shell.ok("messages", "copy", *words, "--resume", "--json"))
+    assert (account["read_msgs"], account["duplicate_msgs"]) == (500 - done_seq - read_msgs, 0)
+    stored = stored_in(nats_server.url, "T")
+    assert len(stored) == 500 and set(stored.values()) == {1}
+
+
 @pytest.mark.long
 async def test_a_copy_that_was_killed_goes_on_where_it_was(
     shell: Shell, nats_server: Broker, tmp_path: Path

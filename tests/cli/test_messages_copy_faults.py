@@ -31,6 +31,7 @@ from natstui.jetstream.messages.copying.account import (
     add_seq,
     merged_ranges,
     ranges_from,
+    ranges_until,
     seqs_of,
 )
 from natstui.jetstream.testbed.broker import Broker
@@ -74,6 +75,8 @@ def test_ranges_hold_what_was_added(some: list[int], others: list[int], from_seq
     assert list(seqs_of(merged)) == sorted({*some, *others})
     expected = [seq for seq in sorted({*some, *others}) if seq >= from_seq]
     assert list(seqs_of(ranges_from(merged, from_seq))) == expected
+    earlier = [seq for seq in sorted({*some, *others}) if seq < from_seq]
+    assert list(seqs_of(ranges_until(merged, from_seq - 1))) == earlier
 
 
 async def test_more_refused_than_can_be_kept_stops_the_copy_and_none_is_forgotten(

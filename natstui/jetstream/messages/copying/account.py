@@ -68,6 +68,11 @@ def ranges_from(ranges: Ranges, seq: int) -> Ranges:
     return [[max(first, seq), last] for first, last in ranges if last >= seq]
 
 
+def ranges_until(ranges: Ranges, seq: int) -> Ranges:
+    """Return the ranges without the sequences after `seq`."""
+    return [[first, min(last, seq)] for first, last in ranges if first <= seq]
+
+
 def has_seq(ranges: Ranges, seq: int) -> bool:
     """Return whether a sequence is in ascending ranges."""
     index = bisect_right(ranges, seq, key=itemgetter(0)) - 1
@@ -251,7 +256,8 @@ class State(msgspec.Struct, kw_only=True):
     @property
     def first_seq(self) -> int:
         """Return the first sequence that a continued copy has to send."""
-        return self.refused_ranges[0][0] if self.refused_ranges else self.done_seq + 1
+        next_seq = self.done_seq + 1
+        return min(self.refused_ranges[0][0], next_seq) if self.refused_ranges else next_seq
 
     @property
     def age_s(self) -> float:

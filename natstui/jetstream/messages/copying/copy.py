@@ -44,6 +44,7 @@ from natstui.jetstream.messages.copying.account import (
     has_seq,
     merged_ranges,
     ranges_from,
+    ranges_until,
     seqs_of,
 )
 from natstui.jetstream.messages.copying.message_file import (
@@ -221,7 +222,8 @@ class Copy:
     ) -> AsyncGenerator[tuple[StreamMessage, str] | int, None]:
         """Yield each message with a text that identifies it; of a deleted one, its sequence.
 
-        Messages that the stopped copy was refused come first.
+        Messages that were refused up to the position of the stopped copy come first; later ones
+        are read in order with the others.
         """
         after_seq = self.state.done_seq if self.state else 0
         if self.selection is None:
@@ -243,9 +245,9 @@ class Copy:
             for seqs in filter(None, (self.state.removed_seqs, removed_after)):
                 self.account.add_removed(*seqs)
         parts = [(self.selection, after_seq)]
-        if self.state and self.state.refused_ranges:
-            retried = replace(self.selection, seqs=SeqRanges(self.state.refused_ranges))
-            parts.insert(0, (retried, 0))
+        refused_ranges = ranges_until(self.state.refused_ranges, after_seq) if self.state else []
+        if refused_ranges:
+            parts.insert(0, (replace(self.selection, seqs=SeqRanges(refused_ranges)), 0))
         for selection, part_after_seq in parts:
             source = read_messages(client, selection, part_after_seq, headers_only=headers_only)
             is_retried = selection is not self.selection

@@ -65,6 +65,25 @@ async def test_messages_are_seen_from_either_end_and_of_a_subject(
         assert (await nc.jetstream().stream_info("S")).state.consumer_count == 0
 
 
+@pytest.mark.parametrize("direct", [True, False])
+async def test_of_more_subjects_than_are_printed_the_newest_are_and_the_others_are_counted(
+    shell: Shell, account: Account, direct: bool
+) -> None:
+    async with connected(account.url) as nc:
+        await nc.jetstream().add_stream(name="S", subjects=["s.>"], allow_direct=direct)
+        for number in (*range(1, 13), 1):
+            await nc.jetstream().publish(f"s.{number}", b"")
+    words = ("stream", "view", "S", "--last-per-subject", "--json")
+    newest = await run(shell, *words)
+    assert sequences(newest.stdout) == list(range(4, 14)), newest.stderr
+    assert newest.stderr == "natstui: 10 messages; for 2 more subjects: a larger SIZE\n"
+    one = await run(shell, *words, "11")
+    assert one.stderr == "natstui: 11 messages; for 1 more subject: a larger SIZE\n"
+    every = await run(shell, *words, "12")
+    assert sequences(every.stdout) == list(range(2, 14))
+    assert every.stderr == "natstui: 12 messages\n"
+
+
 async def test_long_payloads_come_whole_and_wrong_questions_are_refused(
     shell: Shell, account: Account
 ) -> None:
@@ -76,6 +95,9 @@ async def test_long_payloads_come_whole_and_wrong_questions_are_refused(
     assert base64.b64decode(json.loads(found.stdout)["payload_base64"]) == long
     for words, code, said in (
         (("S", "--id", "1", "--since", "1h"), 2, "use only one of"),
+        (("S", "--last-per-subject", "--id", "1"), 2, "and --last-per-subject"),
+        (("S", "--last-per-subject", "--since", "1h"), 2, "and --last-per-subject"),
+        (("S", "--last-per-subject", "--before", "2"), 2, "and --last-per-subject"),
         (("S", "--subject", "a..b"), 2, "not a valid subject"),
         (("S", "--since", "yesterday"), 2, "is not a time"),
         (("NONE",), 4, "stream not found"),

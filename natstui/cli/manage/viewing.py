@@ -59,8 +59,9 @@ def view(
     **flags: Any,
 ) -> None:
     """Print the newest messages of a stream. Prints SIZE messages; creates no consumer."""
-    if sum(start is not None for start in (from_seq, since, before)) > 1:
-        raise UsageError("use only one of --id, --since and --before")
+    starts_count = sum(start is not None for start in (from_seq, since, before))
+    if starts_count + flags["last_per_subject"] > 1:
+        raise UsageError("use only one of --id, --since, --before and --last-per-subject")
     subject, moment = _parse_subject(flags["subject"]), parse_optional_time(since, "--since")
     browse_command = BrowseMessages(
         0,
@@ -100,6 +101,13 @@ async def _print_messages(
 
     The returned text is a clause; it is empty if there are no further messages.
     """
+    if browse_command.last_per_subject:
+        page = await browse(client, browse_command)
+        for message in page.messages[-size:]:
+            printer.write_stored(message, {})
+        more_count = len(page.messages) - printer.printed_count
+        more_text = counted(f"{more_count:,}", "more subject")
+        return f"; for {more_text}: a larger SIZE" if more_count else ""
     while True:
         page = await browse(
             client, replace(browse_command, page_msgs=size - printer.printed_count)

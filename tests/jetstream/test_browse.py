@@ -275,6 +275,20 @@ def test_the_last_of_each_subject(account: Account, tmp_path: Path, direct: bool
 
 
 @DIRECT
+def test_the_last_of_each_subject_is_read_of_all_subjects_though_the_messages_are_large(
+    account: Account, tmp_path: Path, direct: bool
+) -> None:
+    with admin_session(account.url, tmp_path) as session:
+        config = {"name": "S", "subjects": ["s.>"], "allow_direct": direct, "storage": "memory"}
+        session.request("STREAM.CREATE.S", config)
+        # A server sends at most 64 MB in a reply.
+        for number in range(70):
+            session.run(session.writer.client.publish(f"s.{number}", b"x" * 1_000_000))
+        session.run(session.writer.client.request_subject("s.0", b""))
+        assert sequences(page(session, last_per_subject=True)) == list(range(2, 72))
+
+
+@DIRECT
 def test_a_time_leads_to_the_first_message_since(
     account: Account, tmp_path: Path, direct: bool
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
@@ -48,7 +48,7 @@ class Getter(Protocol):
         """
 
     async def read_last_of_each(
-        self, subjects: Iterable[str], filter_subject: str
+        self, subjects: Collection[str], filter_subject: str
     ) -> list[StoredMessage]:
         """Return the newest message of each subject that matches the filter.
 
@@ -97,10 +97,16 @@ class DirectGetter:
         return await self._read_batch({"batch": 1, "start_time": _utc(text), "next_by_subj": ">"})
 
     async def read_last_of_each(
-        self, subjects: Iterable[str], filter_subject: str
+        self, subjects: Collection[str], filter_subject: str
     ) -> list[StoredMessage]:
         """Return the newest message of each subject that matches the filter, 1024 at most."""
-        return await self._read_batch({"multi_last": [filter_subject], "batch": 1024})
+        body = {"multi_last": [filter_subject], "batch": 1024, "max_bytes": _BATCH_BYTES}
+        messages = await self._read_batch(body)
+        newest = {message.subject: message for message in messages}
+        while messages and len(newest) < len(subjects):  # several replies if they are big
+            messages = await self._read_batch(body | {"seq": (messages[-1].stream_seq or 0) + 1})
+            newest |= {message.subject: message for message in messages}
+        return sorted(newest.values(), key=lambda message: message.stream_seq or 0)
 
     async def _read_batch(self, body: dict[str, Any]) -> list[StoredMessage]:
         msgs, _ = await self._request_batch(body)
@@ -229,7 +235,7 @@ class ApiGetter:
         return [] if message is None else [message]
 
     async def read_last_of_each(
-        self, subjects: Iterable[str], filter_subject: str
+        self, subjects: Collection[str], filter_subject: str
     ) -> list[StoredMessage]:
         """Return the newest message of each of the subjects, in order of sequence."""
         bodies = [{"last_by_subj": subject} for subject in subjects]

@@ -24,7 +24,7 @@ from natstui.jetstream.messages.gets import has_batches
 from natstui.jetstream.messages.keys import watch
 from natstui.jetstream.messages.objects import copy_object, read_object, read_store
 from natstui.jetstream.messages.pull import pull_next
-from natstui.jetstream.messages.reading import Reader
+from natstui.jetstream.messages.reading import Policy, Reader
 from natstui.jetstream.messages.unfinished_objects import count_chunks
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.messages import (
@@ -470,6 +470,37 @@ async def test_a_reader_has_caught_up_only_once_it_read_what_came_while_it_was_d
             assert reader.has_caught_up
     finally:
         await client.close()
+
+
+@pytest.mark.parametrize("policy", ["new", "last", "last_per_subject"])
+@pytest.mark.parametrize("stored_msgs", [0, 2])
+async def test_what_is_stored_during_an_outage_before_the_first_message_is_read(
+    account: Account, policy: Policy, stored_msgs: int
+) -> None:
+    """Where the filter matches nothing yet, and where the stream is empty."""
+    client = await connect(Connection(servers=(account.url,)))
+    other = await connect(Connection(servers=(account.url,)))
+    try:
+        await client.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s", "t"]})
+        for _ in range(2):
+            await client.request_subject("t", b"before")
+        if not stored_msgs:
+            await client.request("STREAM.PURGE.S")
+        reader = Reader(client, "S", () if policy == "new" else ("s",), policy)
+        async with asyncio.timeout(30), reader:
+            client.nc._transport.abort()
+            (name,) = json.loads(await other.request("CONSUMER.NAMES.S"))["consumers"]
+            await other.request(f"CONSUMER.DELETE.S.{name}")
+            for _ in range(2):
+                await other.request_subject("s", b"meanwhile")
+            while not client.nc.stats["reconnects"]:
+                await asyncio.sleep(0.01)
+            await other.request_subject("s", b"later")
+            assert [(await anext(reader)).stream_seq for _ in range(3)] == [3, 4, 5]
+            assert reader.has_caught_up
+    finally:
+        await client.close()
+        await other.close()
 
 
 async def test_chunks_of_a_store_are_not_compared_with_the_objects_of_a_recreated_one(

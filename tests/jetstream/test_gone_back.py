@@ -103,6 +103,19 @@ async def rolling(nats_server: Broker, tmp_path: Path) -> AsyncIterator[Rolling]
     await client.close()
 
 
+async def test_a_stream_that_went_back_before_its_first_new_message_is_not_read_on(
+    rolling: Rolling,
+) -> None:
+    await rolling.publish(b"old", 2)
+    await rolling.keep()
+    await rolling.publish(b"lost", 5)
+    async with asyncio.timeout(60), Reader(rolling.client, "S", policy="new") as reader:
+        await rolling.undo_key_change()
+        await rolling.publish(b"theirs", 3)
+        with pytest.raises(Conflict, match=f"S {GONE_BACK}.*: nothing was read"):
+            await anext(reader)
+
+
 async def test_what_was_decided_before_a_stream_went_back_is_refused(rolling: Rolling) -> None:
     client = rolling.client
     writer = Writer(client, Journal())

@@ -121,6 +121,8 @@ class Reader:
     _checked_seq: int = 0
     _progress_at_s: float = 0.0
     _consumer_seq: int = 0
+    _start_seq: int | None = None
+    """Sequence at which reading starts if `policy` depends on when it does; None otherwise."""
     _last_seq: int = 0
     _last_at_us: int = 0
     """When the last message it read was stored."""
@@ -337,19 +339,24 @@ class Reader:
         verb, body = consumer_request(self.stream, self._name, config, "create")
         reply = json.loads(await self.client.request(verb, body))
         self._left_msgs = int(reply.get("num_pending") or 0)
+        if config["deliver_policy"] in ("new", "last") or (
+            config["deliver_policy"] == "last_per_subject" and not self._left_msgs
+        ):
+            # What is stored until another consumer starts is after this one, and not before it.
+            self._start_seq = reply["delivered"]["stream_seq"] + 1
         return self._left_msgs
 
     async def _restart(self) -> None:
-        """Create another consumer that starts after the last message read.
+        """Create another consumer that starts after the last message read, or where the first
+        one started.
 
         Waits for a connection, and for the stream to have a leader.
         """
         await self._delete_consumer()
-        policy = self.policy if not self._last_seq else "all"
-        from_seq = self._last_seq + 1 if self._last_seq else self.from_seq
+        from_seq = self._last_seq + 1 if self._last_seq else self._start_seq or self.from_seq
         while True:
             try:
-                pending_msgs = await self._create_consumer(policy, from_seq)
+                pending_msgs = await self._create_consumer(self.policy, from_seq)
                 await self.check_stream()
                 self._is_over = self.is_bounded and not pending_msgs
                 return
@@ -365,12 +372,11 @@ class Reader:
         """
         if self.created_at_us is None:
             return
-        part_text = "nothing was read"
+        part_text = lost_part_text = "nothing was read"
         if self._last_seq:
-            part_text = (
-                f"what was read up to sequence {self._last_seq:,} is of the deleted stream, and "
-                "its other messages are deleted"
-            )
+            read_text = f"what was read up to sequence {self._last_seq:,} is"
+            part_text = f"{read_text} of the deleted stream, and its other messages are deleted"
+            lost_part_text = f"{read_text} lost, and new messages up to there were not read"
         try:
             info = await self._read_info()
         except NotFound as error:
@@ -379,12 +385,11 @@ class Reader:
             raise Conflict(
                 f"{self.stream} was deleted and recreated while it was read: {part_text}"
             )
-        last_read = self._last_seq, self._last_at_us
-        if await has_lost_newest(self.client, self.stream, info["state"], *last_read):
-            raise Conflict(
-                f"{lost_newest_text(self.stream)}: what was read up to sequence "
-                f"{self._last_seq:,} is lost, and new messages up to there were not read"
-            )
+        seen_seq = self._last_seq or (self._start_seq or 1) - 1
+        if await has_lost_newest(
+            self.client, self.stream, info["state"], seen_seq, self._last_at_us
+        ):
+            raise Conflict(f"{lost_newest_text(self.stream)}: {lost_part_text}")
 
     async def _read_info(self) -> dict[str, Any]:
         info: dict[str, Any] = json.loads(await self.client.request(f"STREAM.INFO.{self.stream}"))

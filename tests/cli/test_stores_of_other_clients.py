@@ -21,6 +21,7 @@ from natstui.jetstream.managing.keys import remaining_ttl
 from natstui.jetstream.messages.reading import Reader
 from natstui.model.assets.buckets import digest_text, info_subject
 from tests.accounts import Account
+from tests.cli.rewriting import speaking
 from tests.cli.test_manage import Shell, run_here
 from tests.jetstream.admin_session import admin_session
 
@@ -259,6 +260,22 @@ def test_one_damaged_entry_hides_no_other_file(
     described = shell.run("object", "info", "B")
     assert described.returncode == 0
     assert "the metadata of bad in B cannot be read" in described.stderr
+
+
+def test_a_list_that_is_read_on_after_lost_messages_has_only_the_last_of_each_key_and_file(
+    shell: Shell, account: Account
+) -> None:
+    shell.ok("kv", "add", "B", "--history", "5")
+    for words in ("put B c 1", "put B a 1", "del B a", "put B b 1", "put B b 2"):
+        shell.ok("kv", *words.split())
+    shell.ok("object", "add", "B")
+    infos = (("c", stored("c")), ("a", b"damaged"), ("a", stored("a")), ("b", stored("b")))
+    run(publish(account, *((info_subject("B", name), info) for name, info in infos)))
+    # The message with sequence 3 seems to follow others that were not received.
+    with speaking(account.url, b".1.3.2.", b".1.3.9.") as url:
+        assert json.loads(shell.ok("kv", "keys", "B", "--json", "--server", url)) == ["b", "c"]
+        files = json.loads(shell.ok("object", "ls", "B", "--json", "--server", url))
+    assert [file["name"] for file in files] == ["a", "b", "c"]
 
 
 def test_what_a_digest_proves_is_said(shell: Shell, account: Account) -> None:

@@ -101,14 +101,20 @@ async def read_key(client: Client, bucket: str, key: str, revision: int | None =
 async def read_entries(
     client: Client, bucket: str, key_filter: str, policy: Policy, *, values: bool = True
 ) -> list[Entry]:
-    """Return the current entries of the matching keys, in order of revision."""
+    """Return the current entries of the matching keys, in order of revision: with the policy
+    `last_per_subject` one of each key.
+    """
     entries = list[Entry]()
     reader = await _make_reader(client, bucket, key_filter, policy, values=values)
     reader.is_bounded = True
     async with reader:
         while batch := await reader.read_batch():
             entries += [_make_entry(bucket, message) for message in batch]
-    return entries
+    if policy != "last_per_subject":
+        return entries
+    # After a lost connection, older entries of a key may precede its last one.
+    last_entries = {entry.key: entry for entry in entries}
+    return sorted(last_entries.values(), key=lambda entry: entry.revision)
 
 
 @asynccontextmanager

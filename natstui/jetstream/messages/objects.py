@@ -196,22 +196,24 @@ async def _read_all_objects(
     Another client may have written a wrong name into an info: if another object has that name, the
     object gets the name in its subject.
     """
-    by_subject: dict[str, StoredObject] = {}
-    damaged: dict[str, str] = {}
     subjects = (info_subject(bucket, "") + ">",)
     async with Reader(
         client, f"{OBJECTS}{bucket}", subjects, "last_per_subject", is_bounded=True
     ) as reader:
-        async for message in reader:
-            if is_marker(dict(message.headers)):
-                continue  # The server left this marker when the info had expired.
-            name = object_name(message.subject)
-            try:
-                stored_object = _decode_object(bucket, name, message.payload, message.stored_at_us)
-            except RequestFailed as error:
-                damaged[name] = str(error)
-                continue
-            by_subject[message.subject] = stored_object
+        # After a lost connection, older infos of an object may precede its last one.
+        last_messages = {message.subject: message async for message in reader}
+    by_subject: dict[str, StoredObject] = {}
+    damaged: dict[str, str] = {}
+    for message in last_messages.values():
+        if is_marker(dict(message.headers)):
+            continue  # The server left this marker when the info had expired.
+        name = object_name(message.subject)
+        try:
+            stored_object = _decode_object(bucket, name, message.payload, message.stored_at_us)
+        except RequestFailed as error:
+            damaged[name] = str(error)
+            continue
+        by_subject[message.subject] = stored_object
     for subject, stored_object in by_subject.items():
         own_subject = info_subject(bucket, stored_object.name)
         if own_subject != subject and own_subject in by_subject:

@@ -476,6 +476,39 @@ def test_a_message_whose_consumer_is_deleted_before_the_ack_is_not_called_acknow
     assert "1 acknowledged" not in done.stderr
 
 
+async def _pull(url: str) -> None:
+    """Pull one message of C, which is not acked."""
+    nc = await nats.connect(url)
+    consumer = await nc.jetstream().pull_subscribe_bind("C", "S")
+    await consumer.fetch(1, 30)
+    await nc.close()
+
+
+@pytest.mark.parametrize("word", ["next", "sub"])
+@pytest.mark.parametrize("recreated", [False, True], ids=["more to lose", "recreated"])
+def test_nothing_is_received_of_a_consumer_that_was_changed_before_the_confirmation(
+    shell: Shell, account: Account, word: str, recreated: bool
+) -> None:
+    config = {"durable_name": "C", "ack_policy": "all"}
+    create = "$JS.API.CONSUMER.DURABLE.CREATE.S.C", {"stream_name": "S", "config": config}
+    messages = [("s.a", b"%d" % number) for number in range(5)]
+    request(account.url, ("$JS.API.STREAM.CREATE.S", _STREAM), create, *messages)
+    asyncio.run(_pull(account.url))
+
+    def change() -> None:
+        if recreated:
+            request(account.url, ("$JS.API.CONSUMER.DELETE.S.C", {}), create)
+        asyncio.run(_pull(account.url))
+
+    words = ("consumer", word, "S", "C", "--ack", "--count", "1", "--yes", "--raw")
+    with just_before(account.url, b"CONSUMER.INFO.S.C", change, nth=2) as url:
+        done = shell.run(*words, "--server", url)
+    assert done.returncode == 4 and done.stdout == "", done
+    assert "clients of C have 1 message to ack" in done.stderr
+    assert "C was changed before you confirmed: nothing was done" in done.stderr
+    assert shell.ok(*words) == ("1\n" if recreated else "2\n")
+
+
 def test_a_key_of_a_bucket_that_is_deleted_at_once_is_not_called_put(
     shell: Shell, account: Account
 ) -> None:

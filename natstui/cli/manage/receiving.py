@@ -26,6 +26,7 @@ from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import ActionRefusal, PermissionDenied, UsageError
 from natstui.jetstream.connection.storing import check_ack_consumer
+from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Config, Writer
 from natstui.jetstream.messages.pull import pull_next, receiving_loss, send_ack
 from natstui.jetstream.messages.receive import Receiver, read_consumer
@@ -72,7 +73,7 @@ def sub(
         if not receivers:
             print_stderr(_ack_text(config, ack))
         receiver = Receiver(
-            stream, name, config, ack, count, duration_s,
+            stream, name, info, ack, count, duration_s,
             lambda pulled_message: printer.write_stored(
                 pulled_message.message, delivery_details(pulled_message)
             ),
@@ -192,10 +193,11 @@ def receive_next(
     printer = Printer(output_format(flags))
 
     async def receive(writer: Writer, confirmed_name: str | None) -> None:
-        loss_text, is_acked = None, True
+        loss_text, is_acked, created_at_us = None, True, None
         try:
             info = await read_consumer(writer.client, stream, name)
             is_acked = info["config"].get("ack_policy") != "none"
+            created_at_us = time_us(info["created"])
             loss_text = await _read_loss_text(writer, stream, info, count, acks=ack)
         except PermissionDenied:
             print_stderr(_unknown_loss_text(name))
@@ -205,11 +207,11 @@ def receive_next(
             )
         if ack and is_acked:
             await check_ack_consumer(writer.client, stream, name)
-        writer.check_allowed(name, confirmed_name, loses=loss_text)
-        # What was confirmed once is not confirmed again between two messages.
         for _ in range(count):
-            pull_command = PullNext(0, stream, name, wait_s, confirmed=name)
-            pull_result = await pull_next(writer, pull_command)
+            pull_command = PullNext(0, stream, name, wait_s, confirmed=confirmed_name)
+            pull_result = await pull_next(writer, pull_command, loss_text, created_at_us)
+            # What was confirmed once is not confirmed again between two messages.
+            confirmed_name, loss_text = name, None
             printer.write_stored(pull_result.message, delivery_details(pull_result))
             if ack and is_acked:
                 reply = pull_result.reply

@@ -192,7 +192,11 @@ class Writer:
             reason = ", and ".join(reasons)
             sentence = f"not confirmed: {reason}, type {name!r} to confirm"
             confirmation = shown or Confirmation(
-                reason, name, needed=True, place=self.server_identity
+                reason,
+                name,
+                needed=True,
+                lines=(loses,) if loses is not None else (),
+                place=self.server_identity,
             )
             raise MissingConfirmation(sentence, confirmation)
         # Another name means another target, also if no name had to be typed.
@@ -209,6 +213,14 @@ class Writer:
         confirmed_state = (shown.created_at_us, shown.revision_seq)
         if has_times and confirmed_state != (created_at_us, revision_seq):
             raise Conflict(f"{name} was changed before you confirmed: nothing was done")
+
+    def check_loss(self, name: str, loses: str | None) -> None:
+        """Raise Conflict if a loss, as a sentence, is not the one that the user confirmed."""
+        shown = self._decided_on
+        if shown is not None and loses is not None and shown.lines != (loses,):
+            raise Conflict(
+                f"{name} was changed before you confirmed: nothing was done; now {loses}"
+            )
 
     def check_server(self, confirmed: ServerIdentity | None) -> None:
         """Raise Conflict if the server or account is another one than the confirmed one."""

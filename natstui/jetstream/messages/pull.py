@@ -159,8 +159,9 @@ async def pull_next(
     """Pull the next message; raises NotFound when there is none within `wait_s`.
 
     `loses` is what other clients lose by it, as a sentence. Raises Conflict if the consumer is not
-    the confirmed one, which has this creation time.
+    the confirmed one, which has this creation time, or the loss not the confirmed one.
     """
+    writer.check_loss(command.consumer, loses)
     body = {"group": command.group} if command.group is not None else {}
     doubt = "a message may still have been delivered"
     target = None

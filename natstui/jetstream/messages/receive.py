@@ -15,7 +15,8 @@ from natstui.errors import ConnectionLost, NatstuiError, NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.storing import check_ack_consumer
-from natstui.jetstream.connection.writer import Config, JournalDraft, Writer
+from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.connection.writer import Asset, Config, JournalDraft, Writer
 from natstui.jetstream.messages.pull import next_message, read_delivered
 from natstui.model.assets.subjects import is_flow_control
 from natstui.model.records.messages import PulledMessage, PullNext
@@ -35,8 +36,8 @@ class Receiver:
 
     stream: str
     consumer: str
-    config: Config
-    """Configuration of the consumer."""
+    info: Config
+    """The CONSUMER.INFO."""
     acknowledges: bool
     max_count: int | None
     max_s: float | None
@@ -56,13 +57,18 @@ class Receiver:
     ) -> None:
         """Receive until stopped, and journal the counts; raises the error that ended it.
 
-        `loses` is what other clients lose by it, as a sentence.
+        `loses` is what other clients lose by it, as a sentence. Raises Conflict if the consumer or
+        the loss is not the confirmed one.
         """
+        writer.check_loss(self.consumer, loses)
         if self.acknowledges:
             await check_ack_consumer(writer.client, self.stream, self.consumer)
         journalled = {"received": True, "acknowledges": self.acknowledges}
         doubt = "messages may still have been delivered"
-        draft = JournalDraft("pull", self.stream, self.consumer, journalled, doubt=doubt)
+        target = Asset({}, time_us(self.info["created"]), {})
+        draft = JournalDraft(
+            "pull", self.stream, self.consumer, journalled, target=target, doubt=doubt
+        )
         await writer.send(
             draft,
             (self.consumer, confirmed_name),
@@ -73,8 +79,13 @@ class Receiver:
         if self._error is not None:
             raise self._error
 
+    @property
+    def _config(self) -> Config:
+        config: Config = self.info["config"]
+        return config
+
     async def _receive(self, client: Client) -> dict[str, int]:
-        push = self.config.get("deliver_subject")
+        push = self._config.get("deliver_subject")
         work = self._receive_pushed(client, str(push)) if push else self._receive_pulled(client)
         work_task = asyncio.ensure_future(work)
         stop_task = asyncio.ensure_future(self.stop_event.wait())
@@ -112,7 +123,7 @@ class Receiver:
 
     async def _pull_one(self, client: Client) -> PulledMessage | None:
         """Return the next message; None if the pull is to be repeated. Raises NatstuiError."""
-        max_ns = int(self.config.get("max_expires") or 0)
+        max_ns = int(self._config.get("max_expires") or 0)
         wait_s = min(_PULL_S, max_ns / 1e9) if max_ns else _PULL_S
         try:
             return await next_message(client, PullNext(0, self.stream, self.consumer, wait_s))
@@ -146,7 +157,7 @@ class Receiver:
             except (NatstuiError, BrokenPipeError) as error:
                 self._end(error)
 
-        group = str(self.config.get("deliver_group") or "")
+        group = str(self._config.get("deliver_group") or "")
         subscription = await client.subscribe(subject, on_message, self._end, queue=group)
         limit_s = client.connection.request_timeout_s
         try:

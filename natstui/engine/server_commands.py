@@ -358,18 +358,43 @@ async def _yield_to_new_tasks() -> None:
 
 
 class _BackgroundReader:
-    """Runs at most one reader task in the background, until the task ends or is stopped."""
+    """Runs at most one reader task in the background, until the task ends or is stopped.
+
+    A reader subscribes between `prepare` and `start`, which takes a while.
+    """
 
     def __init__(self) -> None:
+        self.command_id: int | None = None
+        """The newest command that starts a reader; None after a stop."""
         self._task: asyncio.Task[None] | None = None
 
-    async def start(self, coroutine: Coroutine[None, None, None]) -> None:
-        """Start a reader task; call `stop` before."""
-        self._task = asyncio.create_task(coroutine)
+    async def prepare(self, command_id: int) -> None:
+        """Stop the running reader task, as this command starts another one."""
+        self.command_id = command_id
+        await self._stop_task()
+
+    async def start(
+        self, command_id: int, coroutine: Coroutine[None, None, None], stopped_text: str
+    ) -> None:
+        """Start the reader task of a command.
+
+        If it was stopped, or another command starts a reader, since `prepare`, the task is
+        stopped at once, which ends its subscriptions, and ActionRefusal is raised.
+        """
+        task = asyncio.create_task(coroutine)
         await _yield_to_new_tasks()
+        if self.command_id != command_id:
+            task.cancel()
+            await asyncio.wait({task})
+            raise ActionRefusal(stopped_text)
+        self._task = task
 
     async def stop(self) -> None:
-        """Stop the running reader task, if any."""
+        """Stop the running reader task, if any, and the one that is being started."""
+        self.command_id = None
+        await self._stop_task()
+
+    async def _stop_task(self) -> None:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -464,7 +489,7 @@ class ListenCommands:
         """Create without a subscription; `viewer` receives what the screen shows."""
         self._viewer = viewer
         self._listener: Listener | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._reader = _BackgroundReader()
 
     async def execute(
         self,
@@ -474,22 +499,21 @@ class ListenCommands:
     ) -> tuple[str, object]:
         """Execute a listening command; return the sentence to show and the data of the reply.
 
-        `on_denied` is called if the server denies a subscription later. Raises UsageError and the
-        request errors.
+        `on_denied` is called if the server denies a subscription later. Raises UsageError,
+        ActionRefusal if a subscription is ended while it connects, and the request errors.
         """
         match command:
             case StartListening():
-                await self.close()
+                self._listener = None
+                await self._reader.prepare(command.command_id)
                 note = await _check_push_consumers(client, command.subjects)
                 # In a thread: numpy takes longer to import than the loop may be blocked.
                 module = await asyncio.to_thread(import_module, _LISTENER)
                 listener = module.Listener(command, self._viewer.add)
                 await listener.begin(client.connection, on_denied)
-                # Of two requests at once the later one ends the earlier.
-                await self.close()
+                stopped_text = "natstui stopped listening while it connected"
+                await self._reader.start(command.command_id, listener.run(), stopped_text)
                 self._listener = listener
-                self._task = asyncio.create_task(listener.run())
-                await _yield_to_new_tasks()
                 return f"listening to {', '.join(command.subjects)}", note
             case LookAtSubjects():
                 self._running_listener().set_row_options(command.look)
@@ -498,7 +522,7 @@ class ListenCommands:
                 message = self._running_listener().find(command.heard_id)
                 return f"message {command.heard_id:,}", message
             case StopListening():
-                if self._listener is not None and self._listener.number == command.listening_id:
+                if self._reader.command_id == command.listening_id:
                     await self.close()
                 return "natstui has stopped listening", None
             case _:
@@ -506,10 +530,8 @@ class ListenCommands:
 
     async def close(self) -> None:
         """Close the subscriptions and their connection."""
-        task, self._task, self._listener = self._task, None, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait({task})
+        self._listener = None
+        await self._reader.stop()
 
     def _running_listener(self) -> Listener:
         if self._listener is None:
@@ -646,10 +668,11 @@ class ServerCommands:
         return await self._start_tap(client, command)
 
     async def _start_tail(self, client: Client, command: StartTail) -> tuple[str, object]:
-        await self._tail_reader.stop()
+        await self._tail_reader.prepare(command.command_id)
         tail = Tail(command, self._viewer.add)
         await tail.begin(client, self._denial_callback(command))
-        await self._tail_reader.start(tail.run())
+        stopped_text = "natstui stopped following while it subscribed"
+        await self._tail_reader.start(command.command_id, tail.run(), stopped_text)
         return f"following {', '.join(command.subjects)}", None
 
     def _denial_callback(self, command: ManagingCommand) -> Callable[[PermissionDenied], None]:
@@ -659,9 +682,10 @@ class ServerCommands:
         return lambda error: self._reply(command, "failed", str(error), None)
 
     async def _start_tap(self, client: Client, command: StartTap) -> tuple[str, object]:
-        await self._tap_reader.stop()
+        await self._tap_reader.prepare(command.command_id)
         ack_tap = AckTap(command, self._viewer.add)
         await ack_tap.begin(client)
-        await self._tap_reader.start(ack_tap.run())
+        stopped_text = "natstui stopped reading acks while it subscribed"
+        await self._tap_reader.start(command.command_id, ack_tap.run(), stopped_text)
         name = f"{command.stream} > {command.consumer}"
         return f"reading the acks of {name} for {duration_text(command.for_s)}", None

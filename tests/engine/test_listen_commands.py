@@ -1,16 +1,25 @@
-"""Listening in read-only mode: what it would take of push consumers for good is refused."""
+"""Listening, following and reading acks: what is refused in read-only mode, and how each ends."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
+from nats.errors import NoRespondersError
 
 from natstui.config.connection import Connection
-from natstui.engine.server_commands import ListenCommands
+from natstui.engine.server_commands import ListenCommands, ServerCommands
 from natstui.errors import ActionRefusal
 from natstui.jetstream.connection.client import connect
-from natstui.model.records.listening import StartListening, SubjectRowOptions
+from natstui.model.records.listening import StartListening, StopListening, SubjectRowOptions
+from natstui.model.records.messages import StartTail, StopTail
 from natstui.model.records.record import Record
+from natstui.model.records.tap import StartTap, StopTap, TapResults
 from tests.accounts import Account
+from tests.cli.rewriting import just_before
 from tests.cli.test_core import connected
 
 LOOK = SubjectRowOptions(by="subject", reverse=False)
@@ -43,3 +52,85 @@ async def test_read_only_it_takes_nothing_of_a_push_consumer(account: Account) -
         await commands.close()
         await client.close()
         assert (await js.consumer_info("S", "C")).delivered.stream_seq == 0, "nothing was taken"
+
+
+@pytest.mark.server
+async def test_a_subscription_that_is_stopped_while_it_connects_receives_nothing(
+    account: Account,
+) -> None:
+    client = await connect(Connection(servers=(account.url,)))
+    commands = ListenCommands(Unread())
+    started, stopped = await asyncio.gather(
+        commands.execute(client, StartListening(1, ("s",), LOOK), print),
+        commands.execute(client, StopListening(2, 1), print),
+        return_exceptions=True,
+    )
+    assert isinstance(started, ActionRefusal) and isinstance(stopped, tuple)
+    async with connected(account.url) as nc:
+        with pytest.raises(NoRespondersError):
+            await nc.request("s", timeout=30)
+    await commands.close()
+    await client.close()
+
+
+@pytest.mark.server
+async def test_of_two_subscriptions_the_one_that_was_started_last_stays(account: Account) -> None:
+    last_is_there = threading.Event()
+
+    def wait() -> None:
+        assert last_is_there.wait(30)
+
+    client = await connect(Connection(servers=(account.url,)))
+    commands = ListenCommands(Unread())
+    with just_before(account.url, b"SUB first", wait) as url:
+        slow_client = await connect(Connection(servers=(url,)))
+        first = commands.execute(slow_client, StartListening(1, ("first",), LOOK), print)
+        first_task = asyncio.create_task(first)
+        last_task = asyncio.create_task(
+            commands.execute(client, StartListening(2, ("last",), LOOK), print)
+        )
+        await last_task
+        last_is_there.set()
+        with pytest.raises(ActionRefusal, match="stopped listening while it connected"):
+            await first_task
+        async with connected(account.url) as nc, asyncio.timeout(30):
+            # The wire passes on later that the connection was closed.
+            with pytest.raises(NoRespondersError):
+                while True:
+                    with suppress(TimeoutError):
+                        await nc.request("first", timeout=0.1)
+            with pytest.raises(TimeoutError):
+                await nc.request("last", timeout=0.1)
+        await slow_client.close()
+    await commands.close()
+    await client.close()
+
+
+class Kept:
+    """A viewer that keeps the records."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def add(self, record: Record) -> None:
+        self.records.append(record)
+
+
+@pytest.mark.server
+async def test_a_tail_and_a_tap_that_are_stopped_while_they_start_receive_nothing(
+    account: Account, tmp_path: Path
+) -> None:
+    async with connected(account.url) as nc:
+        await nc.jetstream().add_stream(name="S", subjects=["s"])
+        await nc.jetstream().add_consumer("S", durable_name="C", ack_policy="explicit")
+        client, viewer = await connect(Connection(servers=(account.url,))), Kept()
+        commands = ServerCommands(viewer, viewer, lambda: client, tmp_path)
+        started_and_stopped = (
+            StartTail(1, ("followed",)), StartTap(2, "S", "C"), StopTail(3), StopTap(4),
+        )  # fmt: skip
+        await asyncio.gather(*map(commands.execute, started_and_stopped))
+        with pytest.raises(NoRespondersError):
+            await nc.request("followed", timeout=30)
+        tap_results = [record for record in viewer.records if isinstance(record, TapResults)]
+        assert tap_results[-1].ended == "ended: reading was stopped"
+        await client.close()

@@ -197,6 +197,20 @@ async def test_what_the_engine_refuses_to_take_of_a_push_consumer_is_named() -> 
         await viewer.until(lambda: len(viewer.sent(StartListening)) == 2, "asked for again")
 
 
+async def test_a_screen_whose_subscription_was_ended_by_another_one_subscribes_again() -> None:
+    async with fed(*engine_records({"S": ("C",)}), size=(100, 24)) as viewer:
+        for count, subject in enumerate(("one", "two"), 1):
+            await viewer.type_command(f"sub {subject}")
+            await viewer.until(lambda count=count: len(viewer.sent(StartListening)) == count)
+        first, _ = viewer.sent(StartListening)
+        text = "natstui stopped listening while it connected"
+        await viewer.feed(Answered(2_000_000, first.command_id, "refused", text))
+        await viewer.press("escape")
+        await viewer.until(lambda: len(viewer.sent(StartListening)) == 3, "it subscribes again")
+        assert viewer.sent(StartListening)[-1].subjects == ("one",)
+        assert text not in viewer.words
+
+
 @on_the_files_loop
 async def test_panes_and_the_other_table_have_the_keys(shared: Shared) -> None:
     async with shared.as_new((80, 24)) as viewer:

@@ -544,12 +544,11 @@ class ListenScreen(LiveScreen):
 
     def refresh_state(self) -> None:
         """Subscribe again if another screen or a lost connection has ended the subscription."""
-        if self._refusal and self._has_no_messages:
+        newest = self.newest_request_ids.get(self.scope.acting.name)
+        if self.is_current and self._request is not None and newest != self._request.command_id:
+            self.action_subscribe_again()
+        elif self._refusal and self._has_no_messages:
             self._retry()
-        elif self._request is not None and self.is_current:
-            newest = self.newest_request_ids.get(self.scope.acting.name)
-            if newest != self._request.command_id:
-                self.action_subscribe_again()
 
     @property
     def _has_no_messages(self) -> bool:

@@ -408,7 +408,6 @@ class Listener:
         `on_listened` is called with each report.
         """
         self._command, self._on_listened = command, on_listened
-        self.number = command.command_id
         self._report_event = asyncio.Event()
         self._client: Client | None = None
         self._start_s = time.monotonic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from natstui.session.write.settings import RecorderSettings
 class ConnectionLog:
     """A sink that logs changes of the connection, and what cannot be read, as sentences."""
 
-    log_line: Callable[[str], None]
+    write_line: Callable[[str], None]
     was_connected: bool = False
     reason: str = "natstui was stopped before it was connected"
     problem: str | None = None
@@ -40,21 +40,26 @@ class ConnectionLog:
                 self.was_connected |= record.state == "connected"
                 self.reason = record.reason or self.reason
                 server = record.server_name or record.server_url or ""
-                self.log_line(" ".join(filter(None, (record.state, server, record.reason))))
+                self.log(" ".join(filter(None, (record.state, server, record.reason))))
             case Unavailable():
-                self.log_line(f"{record.what} cannot be read: {record.reason}")
+                self.log(f"{record.what} cannot be read: {record.reason}")
             case Restored():
-                self.log_line(f"{record.what} can be read again")
+                self.log(f"{record.what} can be read again")
+
+    def log(self, text: str) -> None:
+        """Log a sentence; a recording continues without it if it cannot be written."""
+        with suppress(OSError):
+            self.write_line(text)
 
     def on_recording_change(self, change: RecordingChanged) -> None:
         """Log a notice or a new problem of the recorder, and the end of the recording."""
         if change.notice is not None:
-            self.log_line(change.notice)
+            self.log(change.notice)
         if change.reason != self.problem:
             self.problem = change.reason
-            self.log_line(change.reason or "recording continues")
+            self.log(change.reason or "recording continues")
         if not change.on:
-            self.log_line(f"recorded {change.size_bytes} bytes into {change.folder}")
+            self.log(f"recorded {change.size_bytes} bytes into {change.folder}")
 
 
 async def record_server(

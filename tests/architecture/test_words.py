@@ -40,6 +40,7 @@ MAY_CONTAIN = {
     # Where a defect ends one command, one record, one picture or one row, and nothing else.
     "natstui.engine.process": 2,
     "natstui.engine.replay": 1,
+    "natstui.session.write.recorder": 1,
     "natstui.tui.app.app": 1,
     "natstui.tui.app.live_system": 1,
     "natstui.tui.app.guarded": 1,

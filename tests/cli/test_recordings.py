@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import os
 import re
 import signal
 from collections.abc import Callable, Mapping
@@ -334,6 +335,27 @@ def test_a_recording_that_its_disk_cut_is_no_success_and_says_all_that_is_missin
     assert "at most a second" not in verdict.stdout
     assert "was cut off; everything that was written can be read" in verdict.stderr
     assert "cut off" in natstui("sessions", "ls", sessions=sessions).stdout
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("log", ["a pipe without a reader", "a file on a full disk"])
+def test_a_recording_goes_on_without_its_log(
+    nats_server: Broker, tmp_path: Path, log: str
+) -> None:
+    log_file, options = tmp_path / "log", list[str]()
+    if log == "a file on a full disk":
+        log_file.touch()
+        os.truncate(log_file, 1_000_000)
+        options = ["--log-file", str(log_file)]
+    server, sessions = ("--server", nats_server.url), tmp_path / "sessions"
+    with recorder(sessions, *server, *options, before=largest_file(1_000_000)) as child:
+        folder = Path(child.stdout.readline().strip())
+        child.stderr.close()
+        wait_until(lambda: Recording(folder).spans[-1].index.records_count.get("snapshot"))
+        child.send_signal(signal.SIGTERM)
+        child.wait(timeout=30)
+    assert child.returncode == 0
+    assert natstui("sessions", "verify", "last", sessions=sessions).returncode == 0
 
 
 def test_the_format_is_printed() -> None:

@@ -185,6 +185,30 @@ def test_a_disk_that_does_not_finish_in_time_is_no_complete_recording(
     assert recorded.records() == [Noted(START_US, "x")]
 
 
+def test_a_recorder_that_ends_by_a_defect_is_reported_and_is_no_complete_recording(
+    tmp_path: Path,
+) -> None:
+    changes: list[RecordingChanged] = []
+
+    def fail_at_first(change: RecordingChanged) -> None:
+        changes.append(change)
+        if len(changes) == 1:
+            raise ZeroDivisionError
+
+    folder = tmp_path / "sessions"
+    keyframe = KeyframeBuilder().keyframe(START_US)
+    recorder = Recorder(RecorderSettings(folder), keyframe, fail_at_first)
+    wait_until(lambda: len(changes) == 2)
+    assert not changes[1].on
+    assert changes[1].reason is not None
+    assert changes[1].reason.startswith("recording failed by a defect (ZeroDivisionError); ")
+    with pytest.raises(SessionError, match="not complete: it ended by a defect"):
+        recorder.stop()
+    assert not is_recording(recorder.folder)
+    recorder.add(Noted(START_US, "too late"))
+    assert not recorder.is_behind, "it would fill the memory"
+
+
 def test_the_oldest_segments_go_when_there_are_too_many_bytes(start: Start) -> None:
     recorded = start(segment_bytes=10_000, max_bytes=3_000)
     for number in range(30):

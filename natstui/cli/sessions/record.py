@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -103,18 +103,18 @@ class SystemRecordings:
         log = ConnectionLog(partial(self._log_sentence, name))
         recording, on_begin = (
             RecorderSettings(folder, **system_options),
-            partial(self._on_begin, name),
+            partial(self._on_begin, name, log),
         )
         try:
             await record_server(settings, connection, recording, stop_event, log, on_begin)
         except NatstuiError as error:
             self._recordings[name].failure = error
-            self._log_sentence(name, str(error))
+            log.log(str(error))
 
-    def _on_begin(self, name: str, folder: str) -> None:
+    def _on_begin(self, name: str, log: ConnectionLog, folder: str) -> None:
         self._recordings[name].folder = Path(folder)
         if self._as_json:
-            self._log_sentence(name, f"recording into {folder}")
+            log.log(f"recording into {folder}")
         else:
             click.echo(f"{clean_line(name)}: {folder}")
 
@@ -236,7 +236,8 @@ def _record_single_system(
     settings, connection = flags.resolve()
     folder = expand_user_path(sessions) if sessions else sessions_folder(settings.session)
     recording = RecorderSettings(folder, **recorder_options)
-    log, on_begin = ConnectionLog(log_sentence), _FolderPrinter(log_sentence if as_json else None)
+    log = ConnectionLog(log_sentence)
+    on_begin = _FolderPrinter(log.log if as_json else None)
     latest_state = LatestState()
     extra_sinks = [latest_state] if metrics is not None else []
 
@@ -281,8 +282,13 @@ def _open_log(path: Path | None) -> Iterator[IO[str]]:
         return
     with translate_write_errors(path):
         descriptor = open_log(path)
-    with open(descriptor, "a", encoding="utf-8", buffering=1) as file:
+    file = open(descriptor, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 - closed below
+    try:
         yield file
+    finally:
+        # A line that could not be written is in its buffer, and closing it fails as well.
+        with suppress(OSError):
+            file.close()
 
 
 def _create_logger(log: IO[str]) -> Callable[[str], None]:

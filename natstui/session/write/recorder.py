@@ -16,6 +16,7 @@ from functools import reduce
 from pathlib import Path
 
 from natstui.clock import steady_us, wall_us
+from natstui.defects import report_defects
 from natstui.errors import SessionError
 from natstui.model.clients.watch import ClientsRead, ConnectionsRead
 from natstui.model.findings.evaluate import EVALUATED_AFTER, evaluate_findings
@@ -330,6 +331,11 @@ class Reporter:
             )
         )
 
+    def report_defect(self, size_bytes: int, sentence: str) -> None:
+        """Report that the recording ended by a defect, with the sentence about it."""
+        at_us = self._clock.wall_us()
+        self._on_change(RecordingChanged(at_us, False, str(self._folder), size_bytes, sentence))
+
     def report_end(self, size_bytes: int, error: OSError | SessionError | None) -> None:
         """Report that the recording ended, and `error` if it could not be sealed."""
         reason = self.write_error
@@ -399,12 +405,16 @@ class Recorder:
         self._next_seal_steady_us = 0
         """The earliest time of the next sealing, on the steady clock: later after an error."""
         self._last_written_us = self._clock.wall_us()
+        self._is_finished = False
+        """Whether the thread has ended the recording; it ends without that by a defect."""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
     def add(self, record: Record) -> None:
-        """Queue a record; returns at once."""
-        self._queue.add(record)
+        """Queue a record; returns at once. A record after the end of the recording is dropped."""
+        # After a defect nothing removes records from the queue, which would fill the memory.
+        if self._thread.is_alive():
+            self._queue.add(record)
 
     @property
     def is_behind(self) -> bool:
@@ -414,14 +424,20 @@ class Recorder:
     def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
         """Write the queued records, seal all segments and end the recording.
 
-        Raises SessionError if that takes longer than `timeout_s`.
+        Raises SessionError if that takes longer than `timeout_s`, or if a defect ended the
+        recorder's thread.
         """
         self._stop_requested.set()
         self._queue.wake()
         self._thread.join(timeout_s)
+        reason = None
         if self._thread.is_alive():
+            reason = f"its disk did not finish within {timeout_s:g} s"
+        elif not self._is_finished:
+            reason = "it ended by a defect"
+        if reason is not None:
             raise SessionError(
-                f"the recording is not complete: its disk did not finish within {timeout_s:g} s. "
+                f"the recording is not complete: {reason}. "
                 f"The next recording completes {self.folder}"
             )
 
@@ -434,6 +450,17 @@ class Recorder:
         self._segment_since_us = self._clock.steady_us()
 
     def _run(self) -> None:
+        with report_defects("recording", self._end_by_defect):
+            self._write_until_stopped()
+            self._finish()
+            self._is_finished = True
+
+    def _end_by_defect(self, sentence: str) -> None:
+        # Without the lock nobody takes it for a recording in progress.
+        self._disk.abandon()
+        self._reporter.report_defect(self._disk.size_bytes, sentence)
+
+    def _write_until_stopped(self) -> None:
         self._reporter.report(self._disk.size_bytes)
         is_stopping = False
         while not is_stopping:
@@ -453,7 +480,6 @@ class Recorder:
             self._write_findings()
             self._run_due_tasks()
             self._queue.mark_written()
-        self._finish()
 
     def _record(self, record: Record) -> None:
         """Add the lines of a record to the unwritten lines; pass the record to the evaluator."""

@@ -21,13 +21,14 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.record import Configured, LinkChanged, Noted, Outcome, Record
 from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
-from natstui.session.files.entry import RecordSplitter, join_parts, parse_part
+from natstui.session.files import segment
+from natstui.session.files.entry import RecordSplitter, encode_keyframe, join_parts, parse_part
 from natstui.session.files.folder import is_recording, list_segments, segment_path
 from natstui.session.files.info import read_info
 from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.files.segment import MAX_SEGMENT_BYTES
 from natstui.session.library import session_folders
-from natstui.session.read.recording import Recording
+from natstui.session.read.recording import Recording, Span
 from natstui.session.share.verify import Verdict, verify
 from natstui.session.write.recorder import Clock, Recorder, RecordQueue
 from natstui.session.write.seal import seal
@@ -50,6 +51,10 @@ class Recorded:
 
     def reasons(self) -> list[str]:
         return [change.reason for change in list(self.told) if change.reason]
+
+
+def spans(recorded: Recorded) -> list[Span]:
+    return Recording(recorded.recorder.folder).spans
 
 
 Start = Callable[..., Recorded]
@@ -159,6 +164,51 @@ def test_records_that_come_all_at_once_are_in_segments_of_the_usual_size(start: 
     # 7.5 MB, of which 1 MiB is written at once.
     assert len(recording.spans) >= 6
     assert recorded.records() == records
+
+
+def test_a_keyframe_larger_than_a_segment_starts_no_segment_at_every_look(start: Start) -> None:
+    scenario, keyframes = Scenario(streams=2, consumers=300), KeyframeBuilder()
+    for record in [*scenario.beginning(), scenario.poll(0)]:
+        keyframes.add(record)
+    recorded = start(keyframes, segment_bytes=20_000)
+    assert len(encode_keyframe(keyframes.keyframe(START_US))) > 20_000
+    for number in range(4):
+        recorded.recorder.add(Noted(START_US + number, "small"))
+        wait_until(lambda: not recorded.recorder.is_behind)
+    recorded.recorder.add(Noted(START_US + 4, "x" * 20_000))
+    wait_until(lambda: len(list_segments(recorded.recorder.folder)) == 2)
+    recorded.recorder.stop()
+    assert [span.index.records_count.get("noted") for span in spans(recorded)] == [5, None]
+
+
+def test_what_no_reader_accepts_is_not_written_and_reported(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment, "MAX_LINE_BYTES", 10_000)
+    recorded = start(segment_s=0)
+    recorded.recorder.add(Noted(START_US, "before"))
+    wait_until(lambda: not recorded.recorder.is_behind)
+    recorded.recorder.add(Scenario(streams=1, consumers=50).configured(START_US))
+    wait_until(recorded.reasons)
+    recorded.recorder.stop()
+    assert recorded.reasons()[0].startswith("not recording: a line would be longer than ")
+    assert recorded.records() == [Noted(START_US, "before")]
+    keyframes = KeyframeBuilder()
+    keyframes.add(Scenario(streams=1, consumers=50).configured(START_US))
+    with pytest.raises(SessionError, match="a line would be longer than "):
+        start(keyframes)
+
+
+def test_a_gap_is_written_before_the_next_segment_begins(start: Start) -> None:
+    recorded = start(segment_s=0)
+    recorded.recorder.add(Noted(START_US, "before"))
+    wait_until(lambda: not recorded.recorder.is_behind)
+    shutil.rmtree(recorded.recorder.folder)
+    wait_until(recorded.reasons)
+    wait_until(lambda: recorded.told[-1].reason is None)
+    recorded.recorder.stop()
+    (gap,) = recorded.records()
+    assert isinstance(gap, Gap) and "the folder was removed" in gap.reason
 
 
 def test_what_is_larger_than_a_segment_is_neither_sealed_nor_deleted(tmp_path: Path) -> None:

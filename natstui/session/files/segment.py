@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import zlib
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ from natstui.session.files.index import MAX_MARKS, SegmentIndex
 from natstui.session.files.keyframe import Keyframe
 from natstui.session.files.layout import MEMBERS_COUNT, VALID_MEMBERS_COUNTS, PollLayout
 from natstui.session.files.marks import MarkBuilder
+from natstui.units import bytes_text
 
 MAX_SEGMENT_BYTES = 256 << 20
 """Limit of an inflated segment; a larger one is not of a recording."""
@@ -31,8 +33,8 @@ _MAX_LINES = 4_000_000
 """Limit of lines in a segment; a minute of the densest recording has a tenth of it."""
 _MAX_OTHER_LINES = 100_000
 """Limit of lines that are no records: damage causes few, a decompression bomb only such."""
-_MAX_LINE_BYTES = 64 << 20
-"""Limit of a line; the longest is a keyframe, some 400 bytes for each stream and consumer."""
+MAX_LINE_BYTES = 128 << 20
+"""Limit of a line; the longest is a keyframe, up to 1 KB for each stream and consumer."""
 _RECORD_START = b'\n{"kind":"'
 _INPUT_BYTES = 1 << 16
 _OUTPUT_BYTES = 1 << 20
@@ -49,7 +51,14 @@ class OpenSegment:
         self._descriptor = os.open(path, flags, 0o600)
 
     def append(self, lines: bytes) -> None:
-        """Write all lines; a failed write leaves the file unchanged."""
+        """Write all lines; a failed write leaves the file unchanged.
+
+        A line that is too long for a reader is an error, too.
+        """
+        if len(lines) > MAX_LINE_BYTES and max(map(len, lines.split(b"\n"))) > MAX_LINE_BYTES:
+            limit_text = bytes_text(MAX_LINE_BYTES)
+            reason = f"a line would be longer than {limit_text} and could not be read"
+            raise OSError(errno.EFBIG, reason, str(self.path))
         view, written_bytes = memoryview(lines), 0
         try:
             while written_bytes < len(lines):
@@ -157,7 +166,7 @@ class _SizeCheck:
         self._line_bytes = len(text) - end - 1 if end >= 0 else self._line_bytes + len(text)
         if (
             self._bytes_count > MAX_SEGMENT_BYTES
-            or self._line_bytes > _MAX_LINE_BYTES
+            or self._line_bytes > MAX_LINE_BYTES
             or self._lines_count > _MAX_LINES
             or self._lines_count - self._records_count > _MAX_OTHER_LINES
         ):

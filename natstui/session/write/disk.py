@@ -73,6 +73,8 @@ class Disk:
         self._records_count: dict[str, int] = {}
         self._lock: int | None = None
         self._segment: OpenSegment | None = None
+        self._keyframe_bytes = 0
+        """Bytes of the first line of the open segment."""
         self.continued_from_us: int | None = None
         """Time of the last earlier record, in a recording that is continued."""
         if continued_folder is None:
@@ -132,13 +134,18 @@ class Disk:
             segment.close()
             segment.path.unlink(missing_ok=True)
             raise
-        self._number = number
+        self._number, self._keyframe_bytes = number, segment.size_bytes
         return segment
 
     @property
     def segment_bytes(self) -> int:
         """Return the bytes in the open segment."""
         return self._segment.size_bytes if self._segment else 0
+
+    @property
+    def segment_records_bytes(self) -> int:
+        """Return the bytes in the open segment without its keyframe."""
+        return self.segment_bytes - self._keyframe_bytes
 
     @property
     def size_bytes(self) -> int:

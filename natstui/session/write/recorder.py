@@ -521,15 +521,19 @@ class Recorder:
                 lost_count = self._lost_count
                 self._reset_segment()
                 self._lost_count = lost_count
-            if self._unwritten:
-                self._disk.append(b"".join(self._unwritten))
+            self._append_unwritten()
         except (OSError, SessionError) as error:
             self._reporter.report_failure(error, self._disk.size_bytes)
             return
-        self._unwritten, self._unwritten_bytes = [], 0
         if self._reporter.write_error or self._lost_count:
             self._recover()
         self._last_written_us = self._clock.wall_us()
+
+    def _append_unwritten(self) -> None:
+        """Append the unwritten lines to the open segment; raises OSError and keeps them then."""
+        if self._unwritten:
+            self._disk.append(b"".join(self._unwritten))
+            self._unwritten, self._unwritten_bytes = [], 0
 
     def _recover(self) -> None:
         """Start a segment with a Gap after a failure, because readers start again from its
@@ -547,7 +551,9 @@ class Recorder:
         self._reporter.report(self._disk.size_bytes)
 
     def _start_next_segment(self, first_record: Record | None = None) -> None:
-        """Start the next segment, with `first_record` as its first record."""
+        """Start the next segment, with `first_record` as its first record; raises OSError."""
+        # A gap that was noted just now would be lost.
+        self._append_unwritten()
         self._disk.rotate(self._build_keyframe())
         self._reset_segment()
         if first_record is not None:
@@ -616,7 +622,7 @@ class Recorder:
         age_us = self._clock.steady_us() - self._segment_since_us
         return self._line_count > 0 and (
             age_us >= self._settings.segment_s * 1_000_000
-            or self._disk.segment_bytes >= self._settings.segment_bytes
+            or self._disk.segment_records_bytes >= self._settings.segment_bytes
         )
 
     def _finish(self) -> None:

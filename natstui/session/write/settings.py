@@ -21,4 +21,4 @@ class RecorderSettings:
     segment_s: float = 60.0
     """Age at which a segment is sealed."""
     segment_bytes: int = 32 << 20
-    """Size at which a segment is sealed."""
+    """Size of the records of a segment, without its keyframe, at which it is sealed."""

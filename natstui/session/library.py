@@ -29,6 +29,7 @@ from natstui.session.files.folder import (
     folder_size_bytes,
     is_recording,
     is_recording_file_name,
+    is_session,
     list_segments,
     lock_recording,
 )
@@ -50,15 +51,15 @@ from natstui.units import counted
 def session_folders(sessions: Path) -> list[Path]:
     """Return the folders of all sessions, the newest first; empty without a library.
 
-    A link is not listed, because the session is in another folder. Raises SessionError without
-    permission.
+    A link is not listed, because the session is in another folder, nor a folder that cannot be
+    entered. Raises SessionError without permission for `sessions` itself.
     """
     try:
         if not sessions.is_dir():
             return []
         folders = [path for path in sessions.iterdir() if not path.name.startswith(".")]
         return sorted(
-            (path for path in folders if not path.is_symlink() and (path / INFO).is_file()),
+            (path for path in folders if not path.is_symlink() and is_session(path)),
             reverse=True,
         )
     except PermissionError as error:
@@ -74,7 +75,7 @@ def find_session(sessions: Path, name: str) -> Path:
         raise UsageError("the name of the session is empty; `last` is the newest one")
     path = Path(name)
     # A folder of that name is ./last.
-    if name != "last" and (path / INFO).is_file():
+    if name != "last" and is_session(path):
         return path
     folders = session_folders(sessions)
     if name == "last" and folders:

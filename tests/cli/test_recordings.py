@@ -17,14 +17,15 @@ import pytest
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.clients.watch import ConnectionsRead
 from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import Noted
 from natstui.session.files.folder import list_segments
 from natstui.session.read.recording import Recording
-from tests.analysis.limited import largest_file
+from tests.analysis.limited import bound_by_permissions, largest_file
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Done, run_here
 from tests.session.making import made, wait_until
-from tests.session.scenario import Scenario
+from tests.session.scenario import START_US, Scenario
 from tests.session.test_damage import cut_off
 
 pytestmark = pytest.mark.slow
@@ -335,6 +336,26 @@ def test_a_recording_that_its_disk_cut_is_no_success_and_says_all_that_is_missin
     assert "at most a second" not in verdict.stdout
     assert "was cut off; everything that was written can be read" in verdict.stderr
     assert "cut off" in natstui("sessions", "ls", sessions=sessions).stdout
+
+
+def test_a_folder_that_cannot_be_entered_hides_no_other_recording(tmp_path: Path) -> None:
+    sessions = tmp_path / "sessions"
+    folder = made(sessions, [Noted(START_US, "x")])
+    for name in ("lost+found", "zzz of a colleague"):
+        (sessions / name).mkdir()
+        (sessions / name / "session.json").write_text("{}")
+        (sessions / name).chmod(0)
+    with NatstuiProcess(
+        "sessions", "ls", "--json", "--sessions", str(sessions), before=bound_by_permissions
+    ) as listing:
+        output, errors = listing.communicate()
+    assert (listing.returncode, errors) == (0, "")
+    assert [json.loads(line)["folder"] for line in output.splitlines()] == [str(folder)]
+    server = ("--server", "nats://127.0.0.1:1", "--duration", "1s")
+    with recorder(sessions, *server, before=bound_by_permissions) as child:
+        output, errors = child.communicate()
+    assert Path(output.strip()).is_dir(), errors
+    assert child.returncode == 3
 
 
 @pytest.mark.server

@@ -143,6 +143,16 @@ def test_a_path_is_no_name_of_a_recording(tmp_path: Path) -> None:
     assert rename_session(folder, "Incident 7/3 ...").name.endswith("-Incident-7-3")
 
 
+def test_a_name_that_no_file_can_have_is_no_recording(tmp_path: Path) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
+    name = "x" * 300
+    with pytest.raises(UsageError, match="no session 'xxx"):
+        find_session(tmp_path, name)
+    rename_session(folder, name)
+    assert find_session(tmp_path, name) == session_folders(tmp_path)[0]
+
+
 def test_no_recording_is_meant_by_an_empty_name(tmp_path: Path) -> None:
     scenario = Scenario(streams=1, consumers=1)
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])

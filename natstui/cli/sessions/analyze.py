@@ -36,7 +36,7 @@ from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.streams import STREAM_FULL_SOON, STREAM_NEARLY_FULL
 from natstui.model.findings.thresholds import MIN_LAGGING_S, NEAR_SHARE, STUCK_AFTER_S
 from natstui.model.records.findings import FindingReport
-from natstui.session.files.folder import INFO
+from natstui.session.files.folder import is_session
 from natstui.units import UNKNOWN, duration_text, moment_text
 
 _MAX_SHOWN_ROWS = 12
@@ -168,7 +168,7 @@ class FirstPage:
         are read.
         """
         paths = (Path(path) for pattern in patterns for path in sorted(glob(pattern)))
-        folders = [folder for folder in paths if (folder / INFO).is_file()][:_MAX_SESSIONS_READ]
+        folders = [folder for folder in paths if is_session(folder)][:_MAX_SESSIONS_READ]
         self._findings_by_session = {folder.name: _read_findings(folder) for folder in folders}
 
     def lines(self) -> list[str]:

@@ -105,6 +105,12 @@ def missing_record_texts(records_count: int, written_count: int) -> Iterator[str
         yield f"{missing_text} of {written_count} that were written are missing"
 
 
+def is_session(folder: Path) -> bool:
+    """Return whether a folder is a session; False if it cannot be entered."""
+    # Path.is_file raises PermissionError, and an error for a name that is too long.
+    return os.path.isfile(folder / INFO)
+
+
 def folder_size_bytes(folder: Path) -> int:
     """Return the bytes of all segments; a file that is deleted meanwhile is not counted."""
     total_bytes = 0

@@ -194,10 +194,11 @@ def read_info_to_change(folder: Path) -> SessionInfo:
 
 def _read_info_content(folder: Path) -> bytes:
     path = folder / INFO
-    if not path.is_file():
-        raise SessionError(f"{folder} is not a session: it has no {INFO}")
-    with translate_read_errors(str(path)), open_regular_file(path) as file:
-        content = file.read(_MAX_BYTES + 1)
+    with translate_read_errors(str(path)):
+        if not path.is_file():
+            raise SessionError(f"{folder} is not a session: it has no {INFO}")
+        with open_regular_file(path) as file:
+            content = file.read(_MAX_BYTES + 1)
     if len(content) > _MAX_BYTES:
         raise SessionError(f"{path} is too large for a session")
     return content

@@ -13,7 +13,7 @@ from natstui.config.settings import Viewer
 from natstui.defects import report_defects
 from natstui.engine.analyzing import AnalysisRunner
 from natstui.engine.pipes import MAX_WAITING_LINES, read_lines
-from natstui.errors import ActionRefusal, NatstuiError
+from natstui.errors import ActionRefusal, NatstuiError, SessionError
 from natstui.lines import BadLine, decode_command, encode_record
 from natstui.model.records.analysis import AnalysisCommand
 from natstui.model.records.messages import Answered
@@ -121,18 +121,26 @@ class ReplayProcess:
         self._commands.put(None)
 
     def _run_turn(self) -> None:
-        """Execute the next command, if any, send queued records, and advance the replay."""
+        """Execute the next command, if any, send queued records, and advance the replay.
+
+        Raises SessionError for a recording that cannot be read. While it is recorded, an old
+        segment may be deleted before it is read: the next refresh finds out which are left.
+        """
         command = self._next_command(_TICK_S)
-        if command is not None:
-            self._execute(command)
-        while not self._queued_records.empty():
-            self._send(iter([encode_record(self._queued_records.get())]))
-        now_s = time.monotonic()
-        elapsed_s, self._advanced_at_s = now_s - self._advanced_at_s, now_s
-        if now_s - self._refreshed_at_s > _REFRESH_INTERVAL_S:
-            self._refresh_recording(now_s)
-        if self._player.playing:
-            self._advance(elapsed_s)
+        try:
+            if command is not None:
+                self._execute(command)
+            while not self._queued_records.empty():
+                self._send(iter([encode_record(self._queued_records.get())]))
+            now_s = time.monotonic()
+            elapsed_s, self._advanced_at_s = now_s - self._advanced_at_s, now_s
+            if now_s - self._refreshed_at_s > _REFRESH_INTERVAL_S:
+                self._refresh_recording(now_s)
+            if self._player.playing:
+                self._advance(elapsed_s)
+        except SessionError:
+            if not self._recording.is_recording:
+                raise
 
     def _next_command(self, timeout_s: float) -> Command | None:
         if self._waiting_commands:

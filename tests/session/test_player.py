@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -146,6 +147,43 @@ def test_a_segment_that_is_sealed_between_listing_and_reading_is_read_all_the_sa
     list_segments(folder)[-1].path.unlink()
     with pytest.raises(SessionError, match=listed.path.name):
         read_segment(listed)
+
+
+@pytest.mark.parametrize("change", ["deleted", "sealed"])
+def test_a_segment_that_goes_just_after_it_was_listed_does_not_end_following(
+    maker: Maker, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    folder, scan, changes = maker.disk.folder, os.scandir, list[str]()
+
+    def change_after_listing(path: Path) -> list[os.DirEntry[str]]:
+        entries = list(scan(path))
+        if not changes:
+            changes.append(change)
+            if change == "deleted":
+                drop(folder, 1)
+            else:
+                added.extend(add(maker, 45, 60))
+        return entries
+
+    recording = Recording(folder, salvage=True)
+    player = Player(recording)
+    sent(player.seek(2**62))
+    added = add(maker, 40, 45)
+    monkeypatch.setattr(os, "scandir", change_after_listing)
+    assert player.refresh()
+    assert changes == [change]
+    assert sent(player.play_until(2**62)) == added
+    assert [span.file for span in recording.spans] == list_segments(folder)
+    assert recording.damaged_segments_count == 0
+    maker.disk.abandon()
+
+
+def test_a_segment_that_was_deleted_is_not_read_ahead(maker: Maker) -> None:
+    recording = Recording(maker.disk.folder, salvage=True)
+    drop(maker.disk.folder, 2)
+    recording.warm_up()
+    assert recording.damaged_segments_count == 0
+    maker.disk.abandon()
 
 
 def test_marks_are_sent_when_they_have_changed(maker: Maker) -> None:

@@ -208,6 +208,27 @@ def test_a_session_is_replayed_while_it_is_recorded(tmp_path: Path) -> None:
     assert replay.close() == 0
 
 
+def test_a_replay_goes_on_after_segments_that_were_deleted_before_they_were_played(
+    tmp_path: Path,
+) -> None:
+    scenario = Scenario(streams=2, consumers=4)
+    maker = Maker(tmp_path, polls_per_segment=5)
+    for record in [*scenario.beginning(), *scenario.records(0, 40)]:
+        maker.add(record)
+    folder = maker.disk.folder
+    replay = Replay(folder, "--paused")
+    replay.ask(ChangeSpeed(1, 99))
+    for segment in list_segments(folder)[:4]:
+        segment.path.unlink()
+    left = Recording(folder)
+    position = replay.ask(Play(2))
+    while position.at_us < left.end_us:
+        position = replay.until_position()
+    assert position.start_at_us == left.start_us
+    assert replay.close() == 0
+    maker.disk.abandon()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("gone", [0, -1])
 def test_a_replay_tells_what_is_missing_on_its_timeline_and_at_its_end(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -51,6 +52,8 @@ _MAX_CACHED_BYTES = 2048
 """Limit of the compressed size of a group of members that is cached."""
 _MAX_CACHED_CONTENTS = 4096
 """Limit of cached groups of members: together some 30 MiB."""
+_MAX_LISTINGS = 5
+"""How often segments are listed: again if one is no longer there when it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,20 @@ class Recording:
         """Read segments and records that were added meanwhile; return whether the recording is
         longer now.
         """
+        previous_end_us = self.end_us
+        for listings_left in reversed(range(_MAX_LISTINGS)):
+            try:
+                self.spans = self._list_spans()
+                break
+            except SessionError as error:
+                if not (listings_left and _is_missing(error)):
+                    raise
+        return self.end_us != previous_end_us
+
+    def _list_spans(self) -> list[Span]:
+        """Return the span of each segment; raises SessionError, also for a segment that the
+        recorder deletes or seals after it was listed.
+        """
         files = list_segments(self.folder)
         if not files or not all(self._is_indexed(file.number) for file in files if file.sealed):
             # The index of an open segment is not valid any more once it is sealed.
@@ -128,15 +145,13 @@ class Recording:
         self._growing_segments = {
             n: segment for n, segment in self._growing_segments.items() if n in open_numbers
         }
-        previous_end_us = self.end_us
         spans: list[Span] = []
         for file in files:
             last_span = spans[-1] if spans else None
             spans.append(
                 _create_span(file, self._find_index(file), last_span, self.info.started_at_us)
             )
-        self.spans = spans
-        return self.end_us != previous_end_us
+        return spans
 
     def _is_indexed(self, number: int) -> bool:
         return number in self._index_by_number and bool(self._index_by_number[number].members)
@@ -164,8 +179,8 @@ class Recording:
         try:
             members = read_members(file.path) if file.sealed else []
             content = self._read_segment(file)
-        except SessionError:
-            if not self._salvage:
+        except SessionError as error:
+            if not self._salvage or _is_missing(error):
                 raise
             members, content = [], self._read_damaged_segment(file)
         index = build_index(file.number, content, members, size_bytes)
@@ -261,7 +276,9 @@ class Recording:
             if span.index.members and span.file.sealed:
                 kinds = span.index.records_count.keys() - {"snapshot"} - SYSTEM_KINDS
                 if kinds:
-                    self.read_members(span, (EVENTS_MEMBER, FREQUENT_MEMBER))
+                    # A segment that cannot be read is reported when it is shown.
+                    with suppress(SessionError):
+                        self.read_members(span, (EVENTS_MEMBER, FREQUENT_MEMBER))
 
     def _find_sealed_file(self, span: Span) -> Path | None:
         path = span.file.path.with_name(span.file.path.name + ".gz")
@@ -351,6 +368,11 @@ class Recording:
                 record = decode_or_none(entry)
                 if record is not None:
                     yield record
+
+
+def _is_missing(error: SessionError) -> bool:
+    """Return whether a file could not be read because it does not exist."""
+    return isinstance(error.__cause__, FileNotFoundError)
 
 
 def _create_span(

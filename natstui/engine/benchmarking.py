@@ -174,10 +174,11 @@ class BenchmarkRunner:
             ReadyScenario(name, read_scenario(text, name).title, text)
             for name, text in built_in_scenarios().items()
         ]
-        names = library.run_names(self._folder)[-_MAX_LISTED_RUNS:]
+        names = library.run_names(self._folder)
         body = {
             "scenarios": [asdict(scenario) for scenario in scenarios],
-            "runs": list(reversed(names)),
+            "runs": names[: -_MAX_LISTED_RUNS - 1 : -1],
+            "runs_count": len(names),
         }
         text = f"{counted(len(scenarios), 'scenario')}, {counted(len(names), 'run')}"
         return text, json.dumps(body)

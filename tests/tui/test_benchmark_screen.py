@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from dataclasses import replace
+from pathlib import Path
 
 import nats
 import pytest
 from nats.js import JetStreamContext
-from textual.widgets import Input, TextArea
+from textual.widgets import Input, SelectionList, TextArea
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.counts import Counts, Latencies, main_latency
@@ -609,3 +610,17 @@ async def test_a_run_asks_a_scenario_is_edited_and_run_another_is_steered_and_bo
         await viewer.press("space", "down", "space", "equals_sign")
         await viewer.until(lambda: "publish_rate" in viewer.text, "the comparison")
     await nc.close()
+
+
+@pytest.mark.server
+async def test_more_runs_than_are_listed_are_counted(
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(250):
+        (tmp_path / f"{number:03}.json").write_text("{}")
+    monkeypatch.setenv("NATSTUI_BENCHMARK_FOLDER", str(tmp_path))
+    async with viewing(account.url) as viewer:
+        await viewer.type_command("runs")
+        await viewer.until(lambda: "the newest 200 of 250 saved runs" in viewer.words, "the count")
+        runs = viewer.app.screen.query_one(SelectionList)
+        assert [runs.get_option_at_index(index).value for index in (0, 199)] == ["249", "050"]

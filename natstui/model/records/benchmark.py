@@ -190,7 +190,9 @@ class HoldWorkers:
 
 @dataclass(frozen=True, slots=True)
 class ListBenchmarks:
-    """Reply with the built-in scenarios and the names of saved runs, newest first."""
+    """Reply with the built-in scenarios, the names of the newest saved runs, newest first, and the
+    number of all saved runs.
+    """
 
     command_id: int
 

@@ -54,10 +54,14 @@ class RunsScreen(LiveScreen):
         if reply.body_json is None:
             self.caption.update(safe(reply.text, "error"))
             return
-        names = json.loads(reply.body_json).get("runs", [])
+        body = json.loads(reply.body_json)
+        names, runs_count = body["runs"], body["runs_count"]
         self.runs.add_options([Selection(safe(name), name) for name in names])
         key = key_of(self, "screen.benchmark")
-        text = f"{counted(len(names), 'saved run')}  ·  space marks, = compares"
+        count_text = counted(runs_count, "saved run")
+        if len(names) < runs_count:
+            count_text = f"the newest {len(names)} of {count_text}"
+        text = f"{count_text}  ·  space marks, = compares"
         self.caption.update(safe(text if names else f"no saved runs: {key} leads to benchmarks"))
         self.runs.focus()
         self.runs.highlighted = 0 if names else None

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import random
 import sys
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +19,7 @@ from natstui.config import Connection
 from natstui.errors import PermissionDenied, RequestFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.wire_parser import BlockMessage, WireParser
-from natstui.jetstream.messages.listening import tally
+from natstui.jetstream.messages.listening import listener, tally
 from natstui.jetstream.messages.listening.listener import Listener
 from natstui.jetstream.messages.listening.tally import DistinctCounter
 from natstui.jetstream.testbed.broker import Broker
@@ -128,6 +129,25 @@ async def test_messages_and_bytes_of_each_subject_are_those_published(nats_serve
         assert bool(one.message.headers) == bool(messages[2_899][2])
         with pytest.raises(RequestFailed, match="no longer kept"):
             told.listener.find(1)
+
+
+@pytest.mark.server
+async def test_a_report_during_which_the_machine_did_something_else_delays_no_other(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "_REST_PER_REPORT", 400)
+    reports: list[Listened] = []
+
+    def wait_and_add(report: Listened) -> None:
+        time.sleep(0.1)
+        reports.append(report)
+
+    counting = Listener(StartListening(1, ("a",), LIST), wait_and_add)
+    await counting.begin(Connection(servers=(nats_server.url,)), lambda error: None)
+    running = asyncio.create_task(counting.run())
+    await until(lambda: len(reports) == 2)
+    running.cancel()
+    await ended(running)
 
 
 @pytest.mark.server

@@ -15,6 +15,10 @@ from hypothesis import HealthCheck, given, settings
 
 from natstui.errors import SessionError
 from natstui.lines import encode_record
+from natstui.model.bench.counts import Counts, Latencies
+from natstui.model.bench.latency import from_latencies
+from natstui.model.bench.view import BenchmarkView, so_far
+from natstui.model.records.benchmark import BenchmarkReport
 from natstui.model.records.record import (
     NEVER_RECORDED,
     EngineStarted,
@@ -42,7 +46,8 @@ BECOMES = {
         "StreamConfiguration.storage", "StreamConfiguration.retention",
         "StreamConfiguration.discard", "ConsumerConfiguration.deliver_policy",
         "ConsumerConfiguration.ack_policy", "ConsumerConfiguration.priority_policy",
-        "WorkerResult.pattern", "PollCost.backoff_reason",
+        "WorkerResult.pattern", "WorkerResult.latency", "WorkerLatency.name",
+        "PreviousRun.latency", "BenchmarkLog.change", "PollCost.backoff_reason",
         "ServerSeen.version", "AccountServer.version", "ClientConnection.kind",
         "ClientConnection.protocol", "ClientConnection.tls_version",
     },
@@ -53,14 +58,16 @@ BECOMES = {
         "StreamConfiguration.sources", "ConsumerConfiguration.stream", "Advisory.stream",
         "AckSample.stream", "AcksCounted.stream", "SubjectsCounted.stream",
         "AdvisoriesCounted.stream",
-        "FindingReport.stream", "AdvisoryCounts.stream",
+        "FindingReport.stream", "AdvisoryCounts.stream", "Snapshot.unreachable_consumers[0]",
+        "StreamPlan.name",
     },
     "consumer-": {
-        "ConsumerColumns.name", "Offline.consumer", "Snapshot.unreachable_consumers",
+        "ConsumerColumns.name", "Offline.consumer", "Snapshot.unreachable_consumers[1]",
         "ConsumerConfiguration.name",
         "ConsumerConfiguration.deliver_group", "Advisory.consumer", "AckSample.consumer",
         "AcksCounted.consumer", "AdvisoriesCounted.consumer", "Role.consumer",
         "FindingReport.consumer", "Subscription.queue", "AdvisoryCounts.consumer",
+        "Role.queue",
     },
     "server-": {
         "StreamColumns.leader", "ConsumerColumns.leader", "Peer.name", "Account.domain",
@@ -79,17 +86,26 @@ BECOMES = {
     "account-": {"EngineStarted.account", "LinkChanged.account", "AccountSeen.name"},
     "user-": {"LinkChanged.user", "ClientConnection.user", "LoginsRefused.user"},
     "part-": {"FindingReport.part"},
-    "role-": {"Role.name", "BenchmarkReport.role", "WorkerResult.role"},
+    "role-": {
+        "Role.name", "BenchmarkReport.role", "WorkerResult.role", "WorkerSoFar.role", "Fault.role",
+    },
     "token-": {
         "StreamConfiguration.subjects", "ConsumerConfiguration.filter_subjects",
         "ConsumerConfiguration.deliver_subject", "Permitted.publish_allow",
         "Permitted.publish_deny", "Permitted.subscribe_allow", "Permitted.subscribe_deny",
         "Unavailable.what", "Unavailable.denied_subject", "Restored.what", "Role.subject",
         "SubjectsCounted.filter_subject", "SubjectsCounted.scheduled_subjects",
-        "Subscription.subject",
+        "Subscription.subject", "StreamPlan.subjects",
+    },
+    "run-": {
+        "BenchmarkPlanned.run_id", "BenchmarkPhase.run_id", "BenchmarkReport.run_id",
+        "BenchmarkProgress.run_id", "BenchmarkLog.run_id", "BenchmarkFinished.run_id",
+        "BenchmarkSoFar.run_id",
     },
 }  # fmt: skip
 """What the text of a field becomes; a field that is not listed is "(redacted)", or empty JSON."""
+PAIRS = {"Snapshot.unreachable_consumers"}
+"""Fields whose texts differ in kind by their place in a pair."""
 
 
 def filled(hint: Any) -> Any:
@@ -117,8 +133,9 @@ def compared(before: Any, after: Any, field: str = "") -> Iterator[tuple[str, An
             name = f"{type(before).__name__}.{each.name}"
             yield from compared(getattr(before, each.name), getattr(after, each.name), name)
     elif isinstance(before, tuple):
-        for parts in zip(before, after, strict=True):
-            yield from compared(*parts, field)
+        for place, parts in enumerate(zip(before, after, strict=True)):
+            in_pair = field in PAIRS and isinstance(parts[0], str)
+            yield from compared(*parts, f"{field}[{place}]" if in_pair else field)
     else:
         yield field, before, after
 
@@ -139,7 +156,7 @@ CLOSED = {
 }
 """Fields whose text is one of a closed list."""
 PSEUDONYM = re.compile(
-    r"(KV_|OBJ_)?(stream|consumer|server|client|account|user|role|part|token|id|address)-\d+|[*>]"
+    r"(KV_|OBJ_)?(stream|consumer|server|client|account|user|role|part|token|id|address|run)-\d+|[*>]"
 )
 
 
@@ -183,6 +200,34 @@ def test_a_name_has_one_pseudonym_wherever_it_stands_and_no_other_name_has_it() 
     assert len({first.name, second.name, *poll.swept_streams, *poll.streams.name}) == 6
     assert names.pseudonym_of("stream", "OBJ_files").startswith("OBJ_stream-")
     assert names.pseudonym_of("consumer", "ORDERS") == f"consumer-{1 + len(poll.consumers.name)}"
+
+
+def test_an_unreachable_consumer_has_the_pseudonyms_of_its_row() -> None:
+    poll = Scenario().poll(1)
+    name = (poll.consumers.stream[0], poll.consumers.name[0])
+    redacted = Pseudonyms().redact(dataclasses.replace(poll, unreachable_consumers=(name,)))
+    rows = zip(redacted.consumers.stream, redacted.consumers.name, strict=True)
+    assert redacted.unreachable_consumers == (next(rows),)
+
+
+def test_the_workers_of_a_benchmark_are_the_same_before_and_after_a_keyframe() -> None:
+    latencies = Latencies(ack=from_latencies([1000, 2000]))
+    reports = [
+        BenchmarkReport(START_US + n, "r", role, 0, 1.0, Counts(sent_msgs=n), latencies, 0.5)
+        for n, role in enumerate(("orders", "billing", "orders", "billing"), 1)
+    ]
+    lived = BenchmarkView()
+    for report in reports[:2]:
+        lived = lived.after(report)
+    names = Pseudonyms()
+    shown = names.redact(so_far(lived, START_US)).view()
+    for report in reports[2:]:
+        lived, shown = lived.after(report), shown.after(names.redact(report))
+    became = {names.redact(report).role: report.role for report in reports}
+    assert set(became.values()) == {"orders", "billing"}
+    for name in ("series", "totals", "measured"):
+        workers = {(became[role], n): value for (role, n), value in getattr(shown, name).items()}
+        assert workers == getattr(lived, name), name
 
 
 def test_a_subject_keeps_its_wildcards_and_the_words_of_the_server() -> None:

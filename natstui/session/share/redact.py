@@ -14,6 +14,7 @@ from typing import Any
 
 from natstui.errors import SessionError
 from natstui.lines import BadLine
+from natstui.model.live.snapshot import Snapshot
 from natstui.session.files.entry import RecordSplitter, encode_keyframe
 from natstui.session.files.info import SessionInfo
 from natstui.session.files.segment import Content
@@ -25,13 +26,15 @@ _KEPT_FIELDS = frozenset(
         "Advisory.type", "FindingReport.code", "StreamConfiguration.storage",
         "StreamConfiguration.retention", "StreamConfiguration.discard",
         "ConsumerConfiguration.deliver_policy", "ConsumerConfiguration.ack_policy",
-        "ConsumerConfiguration.priority_policy", "WorkerResult.pattern", "PollCost.backoff_reason",
+        "ConsumerConfiguration.priority_policy", "WorkerResult.pattern", "WorkerResult.latency",
+        "WorkerLatency.name", "PreviousRun.latency", "BenchmarkLog.change",
+        "PollCost.backoff_reason",
         "ServerSeen.version", "AccountServer.version", "ClientConnection.kind",
         "ClientConnection.protocol", "ClientConnection.tls_version",
     }
 )  # fmt: skip
-_STREAM, _CONSUMER, _SERVER, _ACCOUNT, _USER, _ROLE, _CLIENT, _FINDING_PART = (
-    "stream", "consumer", "server", "account", "user", "role", "client", "part"
+_STREAM, _CONSUMER, _SERVER, _ACCOUNT, _USER, _ROLE, _CLIENT, _FINDING_PART, _RUN = (
+    "stream", "consumer", "server", "account", "user", "role", "client", "part", "run"
 )  # fmt: skip
 _SERVER_ID, _ADDRESS = "id", "address"
 _CATEGORY_BY_FIELD = {
@@ -79,8 +82,19 @@ _CATEGORY_BY_FIELD = {
     "LinkChanged.user": _USER,
     "Role.name": _ROLE,
     "Role.consumer": _CONSUMER,
+    "Role.queue": _CONSUMER,
+    "StreamPlan.name": _STREAM,
+    "BenchmarkPlanned.run_id": _RUN,
+    "BenchmarkPhase.run_id": _RUN,
+    "BenchmarkReport.run_id": _RUN,
+    "BenchmarkProgress.run_id": _RUN,
+    "BenchmarkLog.run_id": _RUN,
+    "BenchmarkFinished.run_id": _RUN,
+    "BenchmarkSoFar.run_id": _RUN,
     "BenchmarkReport.role": _ROLE,
     "WorkerResult.role": _ROLE,
+    "WorkerSoFar.role": _ROLE,
+    "Fault.role": _ROLE,
     "ServersRead.leaving": _SERVER,
     "LoginsRefused.server": _SERVER,
     "LoginsRefused.client": _CLIENT,
@@ -112,7 +126,7 @@ _SUBJECT_FIELDS = frozenset(
         "Permitted.publish_deny", "Permitted.subscribe_allow", "Permitted.subscribe_deny",
         "SubjectsCounted.filter_subject", "SubjectsCounted.scheduled_subjects",
         "Unavailable.what", "Unavailable.denied_subject", "Restored.what", "Role.subject",
-        "Subscription.subject",
+        "Subscription.subject", "StreamPlan.subjects",
     }
 )  # fmt: skip
 API_TOKENS = frozenset(
@@ -170,6 +184,11 @@ class Pseudonyms:
             )
             for field in dataclasses.fields(value)
         }
+        if isinstance(value, Snapshot):
+            replacements["unreachable_consumers"] = tuple(
+                (self.pseudonym_of(_STREAM, stream), self.pseudonym_of(_CONSUMER, consumer))
+                for stream, consumer in value.unreachable_consumers
+            )
         return cls(**replacements)
 
     def _redaction_of(
@@ -186,9 +205,6 @@ class Pseudonyms:
             return lambda text: (
                 self.pseudonym_of(_CATEGORY_BY_FIELD[full_name], text) if text else text
             )
-        if full_name == "Snapshot.unreachable_consumers":
-            # Pairs of stream and consumer; both get the same kind of name.
-            return lambda text: self.pseudonym_of(_CONSUMER, text)
         if name.endswith("_json"):
             return lambda text: "{}"
         return lambda text: REDACTED if text else ""

@@ -13,10 +13,11 @@ from hypothesis import strategies as some
 from natstui.clean import clean_line, clean_text
 from natstui.errors import SessionError
 from natstui.model.bench.counts import Counts, Latencies
-from natstui.model.bench.latency import LatencyCounts
+from natstui.model.bench.latency import LatencyCounts, bucket_of, from_latencies
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.benchmark import BenchmarkReport
-from natstui.model.records.record import Advisory, Record
+from natstui.model.records.evidence import AcksCounted
+from natstui.model.records.record import AckSample, Advisory, Record
 from natstui.session.library import count_records
 from natstui.session.read.recording import Recording
 from natstui.session.share.export import ExportFormat, csv_cell, export
@@ -78,6 +79,27 @@ def test_totals_equal_those_of_the_recorder(
     last = [record for record in records if isinstance(record, Snapshot)][-1]
     rows = tables["stream_sample"][-3:]
     assert [int(str(row["last_seq"])) for row in rows] == list(last.streams.last_seq)
+
+
+def test_sampled_acks_that_came_too_fast_are_counted_by_time(tmp_path: Path) -> None:
+    times_ns = [100, 100, 5_000_000, 5_000_000, 5_000_000]
+    records = [
+        AckSample(START_US + 1, "S", "a", 7, 7, 1, 100),
+        AcksCounted(START_US + 2, "S", "a", from_latencies(times_ns), 2, 30),
+        AcksCounted(START_US + 2, "S", "b", LatencyCounts(), 0, 8),
+    ]
+    session = made(tmp_path / "sessions", [*Scenario().beginning(), *records])
+    counts = export(session, tmp_path / "out", "jsonl", quiet, refuse)
+    assert (counts["ack_sample"], counts["ack_time"]) == (1, 3)
+    rows = read(tmp_path / "out", "ack_time", "jsonl")
+    names = ("consumer", "samples_count", "repeated_count", "left_out_count")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("a", 2, 2, 30), ("a", 3, 0, 0), ("b", 0, 0, 8),
+    ]  # fmt: skip
+    for row, time_ns in zip(rows, (100, 5_000_000), strict=False):
+        ends = (int(str(row["low_ns"])), int(str(row["high_ns"])))
+        assert [*map(bucket_of, ends)] == [bucket_of(time_ns)] * 2
+    assert (rows[2]["low_ns"], rows[2]["high_ns"]) == (None, None)
 
 
 def test_unknown_is_empty_in_csv_and_null_in_json(tmp_path: Path, recording: Recording) -> None:

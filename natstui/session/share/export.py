@@ -23,6 +23,7 @@ from natstui.session.files.info import read_info
 from natstui.session.read.recording import begins_after_loss
 from natstui.session.share.tables import (
     ACK_SAMPLE,
+    ACK_TIME,
     ADVISORY,
     CONFIGURATION,
     CONSUMER_SAMPLE,
@@ -111,8 +112,9 @@ class Selection:
     @property
     def tables(self) -> tuple[Table, ...]:
         """Return the tables that can have rows of the selection."""
-        sample_tables = (CONSUMER_SAMPLE, ACK_SAMPLE) if self.consumers else (STREAM_SAMPLE,)
-        return (*sample_tables, ADVISORY, CONFIGURATION)
+        if not self.consumers:
+            return (STREAM_SAMPLE, ADVISORY, CONFIGURATION)
+        return (CONSUMER_SAMPLE, ACK_SAMPLE, ACK_TIME, ADVISORY, CONFIGURATION)
 
     def is_selected(self, table: Table, values: tuple[Value, ...]) -> bool:
         """Return whether a row is of a selected stream or consumer."""

@@ -17,7 +17,7 @@ from natstui.model.records.benchmark import (
     BenchmarkPlanned,
     BenchmarkReport,
 )
-from natstui.model.records.evidence import AdvisoriesCounted
+from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted
 from natstui.model.records.findings import FindingsChanged
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (
@@ -164,7 +164,22 @@ ACK_SAMPLE = Table(
             "stream_seq": "sequence of the message in the stream",
             "consumer_seq": "of the delivery",
             "deliveries_count": "deliveries of the message so far",
-            "ack_ns": "time from delivery to acknowledgement",
+            "ack_ns": "time from delivery to acknowledgement; above 100/s see ack_time",
+        }
+    ),
+)
+ACK_TIME = Table(
+    "ack_time",
+    "one row per histogram bucket of sampled acknowledgements that are not in ack_sample",
+    _columns(
+        {
+            "stream": "stream of the messages",
+            "consumer": "consumer that acknowledged",
+            "low_ns": "smallest time of the bucket; empty if none was read",
+            "high_ns": "largest time of the bucket; empty if none was read",
+            "samples_count": "acknowledgements with such a time; none of them is in ack_sample",
+            "repeated_count": "redelivered messages of all buckets; only in the first row of them",
+            "left_out_count": "further acknowledgements that were not read; only in that row, too",
         }
     ),
 )
@@ -334,8 +349,8 @@ CONNECTION_SAMPLE = Table(
     _columns(_CONNECTION_TEXTS),
 )
 TABLES = (
-    STREAM_SAMPLE, CONSUMER_SAMPLE, ADVISORY, ACK_SAMPLE, FINDING, BENCH_INTERVAL, BENCH_LATENCY,
-    BENCH_RESULT, EVENT, CONFIGURATION, SERVER_SAMPLE, CONNECTION_SAMPLE,
+    STREAM_SAMPLE, CONSUMER_SAMPLE, ADVISORY, ACK_SAMPLE, ACK_TIME, FINDING, BENCH_INTERVAL,
+    BENCH_LATENCY, BENCH_RESULT, EVENT, CONFIGURATION, SERVER_SAMPLE, CONNECTION_SAMPLE,
 )  # fmt: skip
 
 
@@ -353,6 +368,8 @@ def rows(record: Record) -> Iterator[Row]:
             yield ADVISORY, astuple(record)
         case AckSample():
             yield ACK_SAMPLE, astuple(record)
+        case AcksCounted():
+            yield from _ack_time_rows(record)
         case FindingsChanged():
             yield from _finding_rows(record)
         case Configured():
@@ -377,6 +394,16 @@ def _sample_rows(
     sequences = [getattr(columns, name) for name in table.names[2:]]
     for values in zip(*sequences, strict=True):
         yield table, (poll.taken_at_us, poll.taken_mono_us, *values)
+
+
+def _ack_time_rows(record: AcksCounted) -> Iterator[Row]:
+    consumer = (record.at_us, record.stream, record.consumer)
+    others = (record.repeated_count, record.left_out_count)
+    if not record.times.buckets:
+        yield ACK_TIME, (*consumer, None, None, 0, *others)
+    for bucket, count in zip(record.times.buckets, record.times.counts, strict=False):
+        yield ACK_TIME, (*consumer, bucket_low_ns(bucket), bucket_high_ns(bucket), count, *others)
+        others = (0, 0)
 
 
 def _finding_rows(record: FindingsChanged) -> Iterator[Row]:

@@ -6,11 +6,12 @@ import numpy as np
 
 from natstui.model.bench.counts import Counts, Latencies, total_counts
 from natstui.model.bench.latency import LatencyCounts, from_latencies
-from natstui.model.bench.result import Accounting, BenchmarkResult
+from natstui.model.bench.result import Accounting, BenchmarkResult, WorkerResult
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPhase, BenchmarkReport
 from natstui.model.records.record import Record
 
 WARM_S, STEADY_S, COOL_S = 5, 40, 3
+_ROLE = "pub"
 
 
 def bench_records(
@@ -36,8 +37,16 @@ def bench_records(
             reports.append(_report(at_us, run_id, worker, sent, _latencies(rng, slower)))
             records.append(reports[-1])
     end_at_us = start_at_us + (WARM_S + STEADY_S + COOL_S) * 1_000_000
-    counts = total_counts(report.counts for report in reports)
-    return (*records, BenchmarkFinished(end_at_us, run_id, _result(start_at_us, counts), None))
+    workers = tuple(
+        WorkerResult(_ROLE, worker, "js-request", _sum(reports, worker), 0.5, None, "done")
+        for worker in range(workers_count)
+    )
+    result = _result(start_at_us, workers)
+    return (*records, BenchmarkFinished(end_at_us, run_id, result, None))
+
+
+def _sum(reports: list[BenchmarkReport], worker: int) -> Counts:
+    return total_counts(report.counts for report in reports if report.worker_id == worker)
 
 
 def _latencies(rng: np.random.Generator, slower: float) -> LatencyCounts:
@@ -51,10 +60,11 @@ def _report(
     counts = Counts(sent_msgs=sent, sent_bytes=sent * 128, acked_msgs=sent - lost,
                     unanswered_msgs=lost, received_msgs=sent - lost)  # fmt: skip
     latencies = Latencies(ack=ack, ack_uncorrected=ack)
-    return BenchmarkReport(at_us + 500_000, run_id, "pub", worker, 1.0, counts, latencies, 0.5)
+    return BenchmarkReport(at_us + 500_000, run_id, _ROLE, worker, 1.0, counts, latencies, 0.5)
 
 
-def _result(start_at_us: int, counts: Counts) -> BenchmarkResult:
+def _result(start_at_us: int, workers: tuple[WorkerResult, ...]) -> BenchmarkResult:
+    counts = total_counts(worker.counts for worker in workers)
     account = Accounting(
         sent_msgs=counts.sent_msgs, acked_msgs=counts.acked_msgs, duplicate_acked_msgs=0,
         refused_msgs=0, unanswered_msgs=counts.unanswered_msgs, missed_msgs=0,
@@ -65,5 +75,6 @@ def _result(start_at_us: int, counts: Counts) -> BenchmarkResult:
     return BenchmarkResult(
         title="synthetic", started_at_us=start_at_us, duration_s=float(STEADY_S), verdict="ok",
         partial=False, notes=(), publish_per_s=None, receive_per_s=None, fan_out_ratio=1.0,
-        fairness_ratio=None, latencies=Latencies(), counts=counts, accounting=account, workers=(),
+        fairness_ratio=None, latencies=Latencies(), counts=counts, accounting=account,
+        workers=workers,
     )  # fmt: skip

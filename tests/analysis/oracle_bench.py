@@ -9,6 +9,7 @@ import numpy as np
 
 from natstui.model.bench.counts import LATENCY_FIELDS
 from natstui.model.bench.latency import LatencyCounts
+from natstui.model.bench.patterns import PatternTraits, traits
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPhase, BenchmarkReport
 from natstui.model.records.record import Record
 from tests.session.by_document.sessions import middle_ns
@@ -29,6 +30,15 @@ def _reports(records: list[Record]) -> dict[str, list[BenchmarkReport]]:
         if isinstance(record, BenchmarkReport):
             runs[record.run_id].append(record)
     return runs
+
+
+def traits_by_role(records: list[Record]) -> dict[str, dict[str, PatternTraits]]:
+    """Return, by run and role, what a role does; only for runs that ended."""
+    return {
+        record.run_id: {one.role: traits(one.pattern) for one in record.result.workers}
+        for record in records
+        if isinstance(record, BenchmarkFinished)
+    }
 
 
 def _seconds(reports: list[BenchmarkReport], counter: str) -> dict[str, dict[int, dict[int, int]]]:
@@ -145,10 +155,18 @@ def _percentile(values: list[float], percent: float) -> float:
 def bench_account(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
     ends = {r.run_id: r.result for r in records if isinstance(r, BenchmarkFinished) and r.result}
-    rows = []
+    rows, known = [], traits_by_role(records)
     for run_id, reports in _reports(records).items():
         sums = {name: sum(getattr(r.counts, name) for r in reports) for name in SUMMED}
-        answered = sum(sums[name] for name in SUMMED[1:5])
+        stored: list[BenchmarkReport] = []
+        if roles := known.get(run_id):
+            sending = [r.counts for r in reports if roles[r.role].sends]
+            sums["sent_msgs"] = sum(counts.sent_msgs for counts in sending)
+            takers = [r.counts for r in reports if roles[r.role].receives]
+            takers = takers or [r.counts for r in reports if roles[r.role].receives_replies]
+            sums["received_msgs"] = sum(counts.received_msgs for counts in takers)
+            stored = [r for r in reports if roles[r.role].is_stored]
+        outcomes = sum(getattr(r.counts, name) for r in stored for name in SUMMED[1:5])
         end = ends.get(run_id)
         alike = [
             sums[name] == getattr(end.accounting, name)
@@ -160,7 +178,8 @@ def bench_account(session: str, records: list[Record]) -> list[Row]:
              "title": end.title if end else None,
              "verdict": end.verdict if end else None,
              "lost_msgs": end.accounting.lost_msgs if end else None,
-             "unaccounted_msgs": sums["sent_msgs"] - answered if answered else None,
+             "unaccounted_msgs": sum(r.counts.sent_msgs for r in stored) - outcomes
+             if stored else None,
              "closes": all(alike) if end else None}
         )  # fmt: skip
     return rows
@@ -168,11 +187,13 @@ def bench_account(session: str, records: list[Record]) -> list[Row]:
 
 def bench_knee(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
-    rows = []
+    rows, known = [], traits_by_role(records)
     for run_id, reports in _reports(records).items():
         load: dict[int, int] = defaultdict(int)
+        roles = known.get(run_id)
         for report in reports:
-            load[report.at_us // 1_000_000] += report.counts.sent_msgs
+            if roles is None or roles[report.role].sends:
+                load[report.at_us // 1_000_000] += report.counts.sent_msgs
         order = sorted((msgs, second) for second, msgs in load.items() if msgs)
         # The first levels take one more when it does not come out even, as SQL's ntile.
         parts = [part.tolist() for part in np.array_split(np.array(order), 10)]

@@ -15,6 +15,7 @@ from natstui.analysis.gold.comparison.statistics import SeriesStatistics, batch_
 from natstui.model.records.benchmark import BenchmarkPhase, BenchmarkReport
 from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample, Record
+from tests.analysis.oracle_bench import traits_by_role
 from tests.analysis.oracle_rates import load, pieces, polls_of
 from tests.analysis.planted import consumer_series, stream_series
 from tests.session.by_document.sessions import bucket_of, middle_ns
@@ -128,11 +129,13 @@ def _bench_blocks(records: list[Record]) -> dict[str, list[float]]:
     phases = sorted((r.at_us, r.phase) for r in records if isinstance(r, BenchmarkPhase))
     counted: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     timed: dict[str, dict[int, list[tuple[float, int]]]] = defaultdict(lambda: defaultdict(list))
+    known = traits_by_role(records)
     for report in (r for r in records if isinstance(r, BenchmarkReport)):
-        second = report.at_us // 1_000_000
+        second, roles = report.at_us // 1_000_000, known.get(report.run_id)
         for counter in ("sent", "acked", "received", "acks_sent"):
-            msgs = getattr(report.counts, f"{counter}_msgs")
-            counted[f"bench {counter} (msg/s)"][second] += msgs
+            name = f"{counter}_msgs"
+            if roles is None or roles[report.role].is_summed(name):
+                counted[f"bench {counter} (msg/s)"][second] += getattr(report.counts, name)
         phase = [name for at, name in phases if at <= report.at_us][-1]
         if phase in ("starting", "warmup", "ramp"):
             continue

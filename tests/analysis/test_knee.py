@@ -14,6 +14,7 @@ from natstui.analysis.gold.bench import (
     compute_bench_knee,
     compute_bench_steady,
     compute_bench_throughput,
+    find_incomplete_accounts,
     messages_per_second,
 )
 from natstui.analysis.silver.layer import Silver
@@ -80,6 +81,61 @@ def test_damaged_times_make_no_row_for_each_second_between_them(spark: SparkSess
     slotted = spark.createDataFrame(rows, ddl)
     found = compute_bench_throughput(slotted, compute_bench_steady(slotted)).collect()
     assert {(row["run_id"], row["seconds_count"]) for row in found} == {("right", 2)}
+
+
+REPLIED = {
+    # Pattern: what a worker sent, acked, received, and did not get a reply to.
+    "serve": (500, 0, 500, 0), "request": (500, 0, 499, 1),
+    "js-publish-sync": (400, 398, 0, 2), "js-consume": (0, 0, 398, 0),
+    "js-request": (300, 300, 290, 0), "js-respond": (290, 0, 300, 0),
+    "publish": (200, 0, 0, 0), "subscribe": (0, 0, 200, 0), "kv-get": (0, 0, 50, 0),
+}  # fmt: skip
+RUNS = {
+    "core": (("serve", "request", "js-publish-sync", "js-consume"), (900, 398, 398), 0),
+    "requests": (("serve", "request"), (500, 0, 499), None),
+    "responses": (("js-request", "js-respond"), (300, 300, 300), 0),
+    "beside": (("publish", "subscribe", "js-publish-sync"), (600, 398, 200), 0),
+    "reads": (("js-publish-sync", "kv-get"), (400, 398, 50), 0),
+}
+"""Runs: their patterns, what was sent, acked and received in them, and what is unaccounted for."""
+
+
+def ended_runs(spark: SparkSession) -> Silver:
+    """Return the tables of the runs, of which each pattern is a role of one worker."""
+    intervals, results = [], []
+    others = ("duplicate_acked_msgs", "refused_msgs", "missed_msgs", "redelivered_msgs",
+              "duplicate_msgs", "acks_sent_msgs")  # fmt: skip
+    for run_id, (patterns, sums, _) in RUNS.items():
+        head = {"session": "s", "run_id": run_id, "at_us": 1_000_000, "worker_id": 0}
+        for pattern in patterns:
+            names = ("sent_msgs", "acked_msgs", "received_msgs", "unanswered_msgs")
+            counts = dict(zip(names, REPLIED[pattern], strict=True)) | dict.fromkeys(others, 0)
+            intervals.append({**head, **counts, "role": f"the {pattern}", "pattern": pattern})
+        reported = dict(zip(("sent_msgs", "acked_msgs", "received_msgs"), sums, strict=True))
+        results.append({**head, **reported, "verdict": "ok"})
+    made = {
+        "bench_interval": frame(spark, BENCH_INTERVAL, intervals),
+        "bench_result": frame(spark, BENCH_RESULT, results),
+    }
+    empty = frame(spark, BENCH_LATENCY, [])
+    return Silver(**{f.name: made.get(f.name, empty) for f in fields(Silver)})
+
+
+def test_an_account_sums_the_roles_that_the_benchmark_sums(spark: SparkSession) -> None:
+    accounts = compute_bench_account(ended_runs(spark))
+    names = ("sent_msgs", "acked_msgs", "received_msgs", "unaccounted_msgs")
+    found = {row["run_id"]: tuple(row[name] for name in names) for row in accounts.collect()}
+    assert found == {run_id: (*sums, left) for run_id, (_, sums, left) in RUNS.items()}
+    assert {row["closes"] for row in accounts.collect()} == {True}
+    assert find_incomplete_accounts(accounts).collect() == []
+
+
+def test_a_service_is_no_load_of_its_run(spark: SparkSession) -> None:
+    seconds = messages_per_second(ended_runs(spark)).where("is_summed").collect()
+    sent: dict[str, int] = dict.fromkeys(RUNS, 0)
+    for row in seconds:
+        sent[row["run_id"]] += row["msgs"] if row["counter"] == "sent" else 0
+    assert sent == {run_id: sums[0] for run_id, (_, sums, _) in RUNS.items()}
 
 
 def test_an_account_with_a_negative_count_does_not_close(spark: SparkSession) -> None:

@@ -19,7 +19,7 @@ from natstui.analysis.folders import escape_glob, session_file_names
 from natstui.analysis.tables import SESSION, Table, columns
 from natstui.files import open_regular_file
 
-PIPELINE_VERSION = 12
+PIPELINE_VERSION = 13
 """Version of bronze and silver; increase it to rebuild the tables of older versions."""
 
 RECORD_FILES = "records-*.jsonl*"

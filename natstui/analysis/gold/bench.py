@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -13,6 +15,7 @@ from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY
 from natstui.analysis.tables import SESSION, Table, columns
 from natstui.model.bench.latency import PERCENTILES, SHOWN_PERCENTILES
+from natstui.model.bench.patterns import PatternTraits, patterns_with
 
 MIN_STEADY_SHARE = 0.9
 _MAX_RUN_US = 31 * 86_400 * SECOND_US
@@ -44,10 +47,17 @@ BENCH_STEADY = Table(
 
 
 def messages_per_second(silver: Silver) -> DataFrame:
-    """Return the number of messages per run, role, worker, counter and second (`slot_at_us`)."""
+    """Return the number of messages per run, role, worker, counter and second (`slot_at_us`).
+
+    `is_summed`: the count of the role is part of the sum over all roles.
+    """
     pairs = F.array(
         *(
-            F.struct(F.lit(name).alias("counter"), F.col(column).alias("msgs"))
+            F.struct(
+                F.lit(name).alias("counter"),
+                F.col(column).alias("msgs"),
+                _is_summed(column).alias("is_summed"),
+            )
             for name, column in COLUMN_BY_COUNTER.items()
         )
     )
@@ -55,8 +65,21 @@ def messages_per_second(silver: Silver) -> DataFrame:
     rows = silver.bench_interval.select(
         *RUN_NAMES, "role", "worker_id", second.alias("slot_at_us"), F.inline(pairs)
     )
-    keys = [*RUN_NAMES, "role", "worker_id", "counter", "slot_at_us"]
+    keys = [*RUN_NAMES, "role", "worker_id", "counter", "is_summed", "slot_at_us"]
     return rows.groupBy(*keys).agg(F.sum("msgs").alias("msgs"))
+
+
+def _has_pattern(has: Callable[[PatternTraits], bool]) -> Column:
+    """Return whether the traits of the pattern of a role satisfy `has`; null if it is unknown."""
+    return F.col("pattern").isin(*sorted(patterns_with(has)))
+
+
+def _is_summed(count: str) -> Column:
+    """Return whether a count of a role is part of the sum over all roles.
+
+    It is if the pattern of the role is unknown, because the run did not end.
+    """
+    return F.coalesce(_has_pattern(lambda traits: traits.is_summed(count)), F.lit(True))
 
 
 def compute_bench_steady(bench_seconds: DataFrame) -> DataFrame:
@@ -246,7 +269,8 @@ BENCH_ACCOUNT = Table(
         (
             "unaccounted_msgs",
             "bigint",
-            "Messages sent with an unknown outcome; in no other sum of the sender",
+            "Messages to store with an unknown outcome, in no other sum of the sender; null if "
+            "none are stored, or if the run did not end",
         ),
         ("closes", "boolean", "Whether these sums match the benchmark's own report"),
     ),
@@ -255,13 +279,31 @@ BENCH_ACCOUNT = Table(
 
 
 def compute_bench_account(silver: Silver) -> DataFrame:
-    """Return `bench_account`: one row per run, from the reports of its workers and its result."""
+    """Return `bench_account`: one row per run, from the reports of its workers and its result.
+
+    Sent and received are summed as in the account of the benchmark itself: replies are not sent
+    messages, and they are received messages only if no role receives any other.
+    """
     names = [
         "sent_msgs", "acked_msgs", "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs",
         "missed_msgs", "received_msgs", "redelivered_msgs", "duplicate_msgs",
     ]  # fmt: skip
+    received = F.col("received_msgs")
+    sum_by_name = {name: F.sum(name) for name in names} | {
+        "sent_msgs": F.sum(F.when(_is_summed("sent_msgs"), F.col("sent_msgs"))),
+        "received_msgs": F.coalesce(
+            F.sum(F.when(_has_pattern(lambda traits: traits.receives), received)),
+            F.sum(F.when(_has_pattern(lambda traits: traits.receives_replies), received)),
+            F.sum(F.when(F.col("pattern").isNull(), received)),
+        ),
+    }
+    outcomes = [F.col(name) for name in names[1:5]]
+    unaccounted = F.col("sent_msgs") - outcomes[0] - outcomes[1] - outcomes[2] - outcomes[3]
+    is_stored = _has_pattern(lambda traits: traits.is_stored)
     sums = silver.bench_interval.groupBy(*RUN_NAMES).agg(
-        *(F.sum(name).alias(name) for name in names), F.min(F.least(*names)).alias("least_msgs")
+        *(F.coalesce(value, F.lit(0)).alias(name) for name, value in sum_by_name.items()),
+        F.sum(F.when(is_stored, unaccounted)).alias("unaccounted_msgs"),
+        F.min(F.least(*names)).alias("least_msgs"),
     )
     results = silver.bench_result.select(
         *RUN_NAMES,
@@ -272,22 +314,13 @@ def compute_bench_account(silver: Silver) -> DataFrame:
                                                          "received_msgs")),
     )  # fmt: skip
     rows = sums.join(F.broadcast(results), RUN_NAMES, "left")
-    ack_counts = [F.col(name) for name in names[1:5]]
-    accounted_msgs = ack_counts[0] + ack_counts[1] + ack_counts[2] + ack_counts[3]
-    unaccounted_msgs = F.when(accounted_msgs > 0, F.col("sent_msgs") - accounted_msgs)
     sums_agree = [
         F.col(n) == F.col(f"reported_{n}") for n in ("sent_msgs", "acked_msgs", "received_msgs")
     ]
     is_valid = F.col("least_msgs") >= 0
-    return BENCH_ACCOUNT.conform(
-        rows.withColumns(
-            {
-                "unaccounted_msgs": unaccounted_msgs,
-                # No worker counts less than 0: such a report is damaged.
-                "closes": sums_agree[0] & sums_agree[1] & sums_agree[2] & is_valid,
-            }
-        )
-    )
+    # No worker counts less than 0: such a report is damaged.
+    closes = sums_agree[0] & sums_agree[1] & sums_agree[2] & is_valid
+    return BENCH_ACCOUNT.conform(rows.withColumn("closes", closes))
 
 
 LEVELS_COUNT = 10
@@ -323,7 +356,8 @@ BENCH_KNEE = Table(
 
 def compute_bench_knee(silver: Silver, bench_seconds: DataFrame) -> DataFrame:
     """Return `bench_knee`: one row per run, metric and load level (messages sent per second)."""
-    sent_slots = bench_seconds.where(F.col("counter") == "sent").groupBy(*RUN_NAMES, "slot_at_us")
+    sent_slots = bench_seconds.where((F.col("counter") == "sent") & F.col("is_summed"))
+    sent_slots = sent_slots.groupBy(*RUN_NAMES, "slot_at_us")
     load = sent_slots.agg(F.sum("msgs").alias("load")).where(F.col("load") > 0)
     order = Window.partitionBy(*RUN_NAMES).orderBy("load", "slot_at_us")
     load = load.withColumn("level", F.ntile(LEVELS_COUNT).over(order))

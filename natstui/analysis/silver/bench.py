@@ -13,13 +13,32 @@ _RUN = ["session", "run_id"]
 
 
 def worker_reports(lines: DataFrame) -> DataFrame:
-    """Return one row per report of a benchmark worker, with the phase of the run at that time."""
+    """Return one row per report of a benchmark worker, with its pattern.
+
+    `phase` is the phase of the run at that time. The pattern is in the result of the run; null
+    without one.
+    """
+    phases = lines_of_kind(lines, "benchmark_phase").select(
+        "session", "line.run_id", F.struct("line.at_us", "line.phase").alias("change")
+    )
+    results = lines_of_kind(lines, "benchmark_finished").select(
+        "session", "line.run_id", "line.result.workers"
+    )
+    runs = phases.unionByName(results, allowMissingColumns=True).groupBy(*_RUN)
+    runs = runs.agg(
+        F.collect_list("change").alias("phases"),
+        F.first("workers", ignorenulls=True).alias("workers"),
+    )
     rows = lines_of_kind(lines, "benchmark_report").select("session", "line.*")
-    phases = lines_of_kind(lines, "benchmark_phase").select("session", "line.*")
-    phases = phases.groupBy(*_RUN).agg(F.collect_list(F.struct("at_us", "phase")).alias("phases"))
-    rows = rows.join(F.broadcast(phases), _RUN, "left")
+    rows = rows.join(F.broadcast(runs), _RUN, "left")
     so_far = F.filter("phases", lambda phase: phase["at_us"] <= F.col("at_us"))
-    return rows.withColumn("phase", F.array_max(so_far)["phase"]).drop("phases")
+    of_role = F.filter("workers", lambda worker: worker["role"] == F.col("role"))
+    return rows.withColumns(
+        {
+            "phase": F.array_max(so_far)["phase"],
+            "pattern": F.get(of_role, F.lit(0))["pattern"],
+        }
+    ).drop("phases", "workers")
 
 
 def bench_intervals(worker_reports: DataFrame) -> DataFrame:

@@ -46,6 +46,11 @@ BENCH_INTERVAL = Table(
     _RUN_COLUMNS
     + _WORKER_COLUMNS
     + columns(
+        (
+            "pattern",
+            "string",
+            "Load pattern of the role, from the result; null if the run did not end",
+        ),
         ("interval_s", "double", "Time since the last report of the worker"),
         ("cpu_ratio", "double", "CPU time in this interval, as a share of one core"),
         *((name, "bigint", meaning) for name, meaning in _COUNTER_MEANINGS.items()),

@@ -114,7 +114,8 @@ def _ack_time_values(silver: Silver) -> DataFrame:
 
 def _bench_throughput_values(bench_seconds: DataFrame) -> DataFrame:
     metric = F.concat(F.lit("bench "), "counter", F.lit(" (msg/s)")).alias("metric")
-    rows = bench_seconds.groupBy("session", metric, F.col("slot_at_us").alias("at_us"))
+    rows = bench_seconds.where("is_summed")
+    rows = rows.groupBy("session", metric, F.col("slot_at_us").alias("at_us"))
     sums = rows.agg(F.sum("msgs").cast("double").alias("value")).where(F.col("value") > 0)
     # Seconds of warm-up and drain, below half of the median, are left out.
     median = F.median("value").over(Window.partitionBy("session", "metric"))

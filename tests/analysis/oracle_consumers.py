@@ -12,7 +12,14 @@ from typing import Any
 
 from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample, Advisory, Configured, Record
-from tests.analysis.oracle_rates import BUCKET_US, bucket, consumer_rate, polls_of, stream_rate
+from tests.analysis.oracle_rates import (
+    BUCKET_US,
+    between_gaps,
+    bucket,
+    consumer_rate,
+    polls_of,
+    stream_rate,
+)
 from tests.analysis.planted import consumer_series, stream_series
 from tests.session.by_document.sessions import bucket_of, middle_ns
 
@@ -125,14 +132,11 @@ def lag_period(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
     rows = []
     for who, samples in consumer_series(polls_of(records)).items():
-        run: list[Row] = []
-        for sample in [*samples, None]:
-            if sample is not None and sample["pending_msgs"]:
-                run.append(sample)
-                continue
-            if run and run[-1]["at_us"] - run[0]["at_us"] >= 10_000_000:
-                rows.append(_named(session, who) | _period(run, samples[-1]["at_us"]))
-            run = []
+        for part in between_gaps(samples):
+            for behind, group in itertools.groupby(part, lambda one: one["pending_msgs"] > 0):
+                run = list(group)
+                if behind and run[-1]["at_us"] - run[0]["at_us"] >= 10_000_000:
+                    rows.append(_named(session, who) | _period(run, samples[-1]["at_us"]))
     return rows
 
 

@@ -30,6 +30,16 @@ def polls_of(records: Iterable[Record]) -> list[Snapshot]:
     return sorted(polls, key=lambda poll: poll.taken_mono_us)
 
 
+def between_gaps(samples: list[Row]) -> list[list[Row]]:
+    """Return the samples in parts, each of the time between two gaps."""
+    parts: list[list[Row]] = []
+    for before, now in zip([None, *samples], samples, strict=False):
+        if before is None or now["sampled_mono_us"] - before["sampled_mono_us"] > LARGEST_PAUSE_US:
+            parts.append([])
+        parts[-1].append(now)
+    return parts
+
+
 def pieces(
     samples: list[Row], counters: tuple[str, ...], width_us: int = BUCKET_US
 ) -> dict[int, dict[str, Any]]:

@@ -16,6 +16,7 @@ from natstui.model.records.record import LinkChanged, Noted, Record, Restored, U
 from tests.analysis.oracle_rates import (
     BUCKET_US,
     LARGEST_PAUSE_US,
+    between_gaps,
     bucket,
     pieces,
     polls_of,
@@ -103,7 +104,8 @@ def _streams(records: list[Record]) -> Iterator[Row]:
             leaders = (before["leader"], now["leader"])
             if now["peers"] and None not in leaders and leaders[0] != leaders[1]:
                 yield _row("leader_change", name, now["at_us"], None, None, " → ".join(leaders))
-        for kind, group in itertools.groupby(samples, _trouble):
+        groups = (itertools.groupby(part, _trouble) for part in between_gaps(samples))
+        for kind, group in itertools.chain.from_iterable(groups):
             run = list(group)
             if kind:
                 lag = max(peer.lag_msgs for s in run for peer in s["peers"])

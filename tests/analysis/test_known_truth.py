@@ -16,6 +16,9 @@ from natstui.model.live.snapshot import Snapshot
 from tests.analysis.alike import assert_keyed
 from tests.analysis.locally import OF_ALL_SESSIONS, Answers, AnswersOfSome
 from tests.analysis.truths import (
+    ASLEEP,
+    ASLEEP_TICK,
+    ASLEEP_US,
     CONSUMER,
     MIXED,
     OUTAGE_S,
@@ -23,8 +26,10 @@ from tests.analysis.truths import (
     RESTARTED,
     STREAM,
     SYSTEMS,
+    TROUBLE_TICKS,
     VIEW,
     mixed,
+    second,
 )
 
 pytestmark = pytest.mark.spark
@@ -102,6 +107,35 @@ def test_a_machine_that_was_restarted_is_a_gap_and_nothing_began_anew(
     first, last = (poll.account for poll in (polls[0], polls[-1]))
     assert first is not None and last is not None
     assert sum(requests) == last.api_requests_count - first.api_requests_count
+
+
+def test_of_the_time_of_a_gap_no_trouble_is_told(answers: Answers) -> None:
+    tables = answers.of(ASLEEP)
+    before, after = second(ASLEEP_TICK - 1), second(ASLEEP_TICK) + ASLEEP_US
+    first, last = second(TROUBLE_TICKS[0]), second(TROUBLE_TICKS[-1]) + ASLEEP_US
+    names = ("kind", "stream", "consumer", "start_at_us", "end_at_us")
+    found = {
+        tuple(row[name] for name in names)
+        for row in tables.rows("availability")
+        if row["kind"] in ("gap", "unreachable", "replica_away")
+    }
+    assert found == {
+        ("gap", None, None, before, after),
+        ("unreachable", "EVENTS-001", None, before, before),
+        ("unreachable", STREAM, CONSUMER, before, before),
+        ("unreachable", STREAM, CONSUMER, after, after + 1_000_000),
+        ("replica_away", STREAM, None, first, before),
+        ("replica_away", STREAM, None, after, last),
+    }
+    periods = {
+        (row["start_at_us"], row["end_at_us"])
+        for row in tables.rows("lag_period")
+        if row["consumer"] == CONSUMER
+    }
+    assert periods == {(first, before), (after, last)}
+    assert sum(row["behind_s"] for row in tables.rows("hour")) == pytest.approx(
+        sum(row["duration_s"] for row in tables.rows("lag_period"))
+    )
 
 
 def test_no_two_rows_of_a_table_have_the_same_key(answers: Answers) -> None:

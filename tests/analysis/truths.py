@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from benchmarks._fleet import START_AT_US, Plan, advisory
 from benchmarks._sessions import records, write_records
-from natstui.model.live.snapshot import ConsumerColumns, Snapshot
+from natstui.model.live.snapshot import ConsumerColumns, Peer, Snapshot
 from natstui.model.records.record import Configured, Record
 from natstui.model.records.recording import Gap
 from natstui.session.files.info import read_info, write_info
@@ -110,13 +110,48 @@ def restarted(plan: Plan) -> Iterator[Record]:
             yield replace(record, at_us=at_us + later_us)
 
 
-MIXED, RESTARTED = "mixed", "restarted"
+def asleep(plan: Plan) -> Iterator[Record]:
+    """Yield a recording on a laptop that slept for hours, with troubles before and after."""
+    for record in records(plan):
+        at_us = record.taken_at_us if isinstance(record, Snapshot) else record.at_us
+        later_us = ASLEEP_US if at_us >= second(ASLEEP_TICK) else 0
+        if not isinstance(record, Snapshot):
+            yield replace(record, at_us=at_us + later_us)
+            continue
+        poll = _in_trouble(record, tick_of(record))
+        streams, consumers = (
+            replace(each, sampled_mono_us=tuple(at + later_us for at in each.sampled_mono_us))
+            for each in (poll.streams, poll.consumers)
+        )
+        yield replace(
+            poll, taken_at_us=at_us + later_us, taken_mono_us=poll.taken_mono_us + later_us,
+            streams=streams, consumers=consumers,
+        )  # fmt: skip
+
+
+def _in_trouble(poll: Snapshot, tick: int) -> Snapshot:
+    away = tick in TROUBLE_TICKS
+    peers = (Peer("n2", current=False, offline=True, active_ns=None, lag_msgs=0),) if away else ()
+    silent = tick in (ASLEEP_TICK - 1, ASLEEP_TICK)
+    return replace(
+        poll,
+        streams=with_row(poll.streams, 0, peers=peers),
+        consumers=with_row(poll.consumers, 0, pending_msgs=5 if away else 0),
+        unreachable_streams=(poll.streams.name[1],) if tick == ASLEEP_TICK - 1 else (),
+        unreachable_consumers=((STREAM, CONSUMER),) if silent else (),
+    )
+
+
+ASLEEP_TICK, ASLEEP_US = 60, 8 * 3_600_000_000
+TROUBLE_TICKS = range(ASLEEP_TICK - 20, ASLEEP_TICK + 20)
+MIXED, RESTARTED, ASLEEP = "mixed", "restarted", "asleep"
 
 
 def write(folder: Path) -> None:
-    """Write both sessions."""
+    """Write the sessions."""
     _write(folder / MIXED, mixed(PLAN))
     _write(folder / RESTARTED, restarted(PLAN))
+    _write(folder / ASLEEP, asleep(PLAN))
 
 
 def _write(folder: Path, many: Iterable[Record]) -> None:

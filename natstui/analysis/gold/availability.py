@@ -115,17 +115,26 @@ def _clock_steps(poll: DataFrame) -> DataFrame:
 
 
 def _unreachable_periods(poll: DataFrame) -> DataFrame:
-    """Return the periods in which the leader of a stream or consumer did not reply."""
+    """Return the periods in which the leader of a stream or consumer did not reply.
+
+    A period ends with the next poll, or with its last poll before a gap, which begins a new one.
+    """
     order = Window.partitionBy("session").orderBy("mono_us")
+    is_after_gap = F.col("gap_before_us").isNotNull()
+    next_at_us = F.when(~F.lead(is_after_gap).over(order), F.lead("at_us").over(order))
     polls = poll.withColumns(
-        {"number": F.row_number().over(order), "next_at_us": F.lead("at_us").over(order)}
+        {
+            "number": F.row_number().over(order),
+            "next_at_us": next_at_us,
+            "gaps_count": F.sum(is_after_gap.cast("int")).over(order),
+        }
     )
     no_consumer = F.lit(None).cast("string")
     streams = F.transform("unreachable_streams", lambda name: F.array(name, no_consumer))
     names = F.explode(F.concat(streams, "unreachable_consumers")).alias("who")
-    rows = polls.select("session", "number", "at_us", "next_at_us", names)
+    rows = polls.select("session", "number", "at_us", "next_at_us", "gaps_count", names)
     rows = rows.withColumns({"stream": F.get("who", F.lit(0)), "consumer": F.get("who", F.lit(1))})
-    keys = ["session", "stream", "consumer"]
+    keys = ["session", "stream", "consumer", "gaps_count"]
     by_asset = Window.partitionBy(*keys).orderBy("number")
     is_apart = F.col("number") - F.lag("number").over(by_asset) > MAX_POLLS_BETWEEN_UNREACHABLE
     rows = rows.withColumn("begins", F.coalesce(is_apart, F.lit(True)).cast("int"))
@@ -199,7 +208,10 @@ def _leader_changes(silver: Silver) -> DataFrame:
 
 
 def _replica_periods(silver: Silver) -> DataFrame:
-    """Return the periods in which a stream had no leader, or a replica was away or lagging."""
+    """Return the periods in which a stream had no leader, or a replica was away or lagging.
+
+    A gap ends a period.
+    """
     is_lagging = F.col("peer_lag_msgs") > PEER_LAG_MSGS
     is_away = F.col("away_peers_count") > 0
     is_absent = F.col("leader").isNull() & (F.col("peers_count") > 0)
@@ -211,11 +223,12 @@ def _replica_periods(silver: Silver) -> DataFrame:
     rows = silver.stream_sample.withColumn("state", state)
     # Only replicated streams can lose a leader or a replica.
     rows = rows.where(F.col("peers_count") > 0)
-    order = Window.partitionBy("series_id").orderBy("mono_us")
+    order = Window.partitionBy("series_id", "gaps_count").orderBy("mono_us")
     has_changed = ~F.col("state").eqNullSafe(F.lag("state").over(order))
     rows = rows.withColumn("run", F.sum(has_changed.cast("int")).over(order))
     runs = rows.where(F.col("state").isNotNull())
-    periods = runs.groupBy("series_id", "session", "stream", "run", "state").agg(
+    keys = ("series_id", "session", "stream", "gaps_count", "run", "state")
+    periods = runs.groupBy(*keys).agg(
         F.min("at_us").alias("start"),
         F.max("at_us").alias("end"),
         F.max("peer_lag_msgs").alias("lag_msgs"),

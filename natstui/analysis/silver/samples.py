@@ -42,6 +42,7 @@ def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
             "grown_msgs": _known_change("stored_msgs"),
             "grown_bytes": _known_change("stored_bytes"),
             "leader_before": _previous_value("leader"),
+            "gaps_count": F.col("epoch"),
         }
     )
     return STREAM_SAMPLE.conform(rows.select("*", "rest.*"))
@@ -74,6 +75,10 @@ def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
         F.col("pending_msgs") > 0,
         _change_from_previous("ack_floor_stream_seq") == 0,
     )
+    # In a gap the pending messages may have been processed, and others stored.
+    was_behind = (_previous_value("pending_msgs") > 0) & (
+        F.col("epoch") == _previous_value("epoch")
+    )
     rows = rows.withColumns(
         {
             "delivered_msgs": _known_change("delivered_consumer_seq"),
@@ -82,7 +87,7 @@ def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
             "stuck_start_us": _state_start_us(
                 F.col("outstanding"), _previous_value("outstanding") & is_unchanged
             ),
-            "behind_start_us": _state_start_us(is_behind, _previous_value("pending_msgs") > 0),
+            "behind_start_us": _state_start_us(is_behind, was_behind),
         }
     )
     # The columns of the previous sample are dropped before the next sort of rows.
@@ -325,8 +330,8 @@ def _known_change(name: str) -> Column:
 def _state_start_us(state: Column, is_unchanged: Column) -> Column:
     """Return the time (µs) of a sample at which a state begins; null in all other samples.
 
-    `is_unchanged`: the state continues. A gap does not end it: a counter that only grows and is
-    equal after the gap did not change.
+    `is_unchanged`: the state continues. A gap does not end it by itself: a counter that only grows
+    and is equal after the gap did not change.
     """
     return F.when(state & ~F.coalesce(is_unchanged, F.lit(False)), F.col("at_us"))
 

@@ -296,6 +296,7 @@ STREAM_SAMPLE = Table(
         ("grown_msgs", "bigint", "Change of the stored messages since the previous sample"),
         ("grown_bytes", "bigint", "Change of the stored bytes since the previous sample"),
         ("leader_before", "string", "Leader at the previous sample"),
+        ("gaps_count", "bigint", "Gaps of the recording before this sample"),
     ),
 )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import records, write_records
@@ -31,6 +32,7 @@ from tests.analysis.truths import (
     mixed,
     second,
 )
+from tests.session import lost
 
 pytestmark = pytest.mark.spark
 
@@ -107,6 +109,35 @@ def test_a_machine_that_was_restarted_is_a_gap_and_nothing_began_anew(
     first, last = (poll.account for poll in (polls[0], polls[-1]))
     assert first is not None and last is not None
     assert sum(requests) == last.api_requests_count - first.api_requests_count
+
+
+def test_what_changed_while_records_were_lost_is_known_from_the_keyframe_after_them(
+    answers: Answers,
+) -> None:
+    tables = answers.of(lost.LOST)
+    spans = {
+        (row["code"], row["start_at_us"]): (row["end_at_us"], row["open"], row["evidence"])
+        for row in tables.rows("findings")
+    }
+    assert spans == {
+        ("NT-S26", lost.STAYS.since_at_us): (None, True, "full in 1 h"),
+        ("NT-S09", lost.ENDS.since_at_us): (lost.WRITTEN_US, False, "64 of 64 wait"),
+        ("NT-S30", lost.RETURNS.since_at_us): (lost.WRITTEN_US, False, "once"),
+        ("NT-S30", lost.at_us(45)): (None, True, "twice"),
+        ("NT-C07", lost.BEGINS.since_at_us): (None, True, "nobody pulls"),
+    }
+    names = ("consumer", "at_us", "change_count", "max_bytes", "filtered", "durable")
+    configured = tables.silver.configuration.where(F.col("stream") == lost.STREAM).collect()
+    found = {tuple(row[name] for name in names) for row in configured}
+    assert {row for row in found if row[0] in (None, lost.NEW)} == {
+        (None, lost.at_us(0.00004), 0, None, None, None),
+        (None, lost.KNOWN_US, 1, lost.MAX_BYTES, None, None),
+        (lost.NEW, lost.KNOWN_US, 0, None, True, True),
+    }
+    # What the keyframe repeats is no change.
+    assert [row[2] for row in found if row[0] not in (None, lost.NEW)] == [0, 0]
+    limits = {row["stream"]: row["max_bytes"] for row in tables.rows("capacity")}
+    assert limits == {"ORDERS-000": lost.MAX_BYTES, "ORDERS-001": None}
 
 
 def test_of_the_time_of_a_gap_no_trouble_is_told(answers: Answers) -> None:

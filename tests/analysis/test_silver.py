@@ -353,7 +353,7 @@ def test_what_was_configured_before_the_recording_began_is_known_from_its_first_
     known = re.sub(rb'"configured":\{[^}]*\}', b'"configured":{' + news[1] + b"}", text, count=1)
     (before / OPEN).write_bytes(known.replace(news[0], b"", 1))
     lines = lines_of(spark, meanwhile, before)
-    rows = silver_events.configurations(lines, silver_events.first_keyframes(lines))
+    rows = silver_events.configurations(lines, silver_events.keyframes(lines))
     known_of: dict[str, list[dict[str, Any]]] = {"meanwhile": [], "before": []}
     for row in rows.orderBy("stream", "consumer").collect():
         values = row.asDict()

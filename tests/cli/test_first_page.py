@@ -10,6 +10,7 @@ from natstui.cli.sessions.analyze import MAX_FINDINGS_SHOWN, FirstPage
 from natstui.model.records.findings import FindingReport, FindingsChanged
 from natstui.session.files.index import INDEX
 from natstui.session.read.findings import read_findings
+from tests.session import lost
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
 
@@ -40,6 +41,19 @@ def test_the_findings_of_a_recording_are_read_without_its_polls(tmp_path: Path) 
     assert told["NT-C23"] == BEHIND
     assert told["NT-C09"].until_at_us == START_US + 70 * SECOND_US
     assert (folder / INDEX).is_file()
+
+
+def test_a_finding_whose_end_was_lost_ended_before_the_loss(tmp_path: Path) -> None:
+    found = {(one.code, one.since_at_us): one for one in read_findings(lost.write(tmp_path))}
+    ends = {key: one.until_at_us for key, one in found.items()}
+    assert ends == {
+        ("NT-S26", lost.STAYS.since_at_us): None,
+        ("NT-S09", lost.ENDS.since_at_us): lost.WRITTEN_US,
+        ("NT-S30", lost.RETURNS.since_at_us): lost.WRITTEN_US,
+        ("NT-S30", lost.at_us(45)): None,
+        ("NT-C07", lost.BEGINS.since_at_us): None,
+    }
+    assert found["NT-S30", lost.at_us(45)].text == "twice"
 
 
 def test_the_first_page_says_what_was_wrong_since_when_and_is_harmless(tmp_path: Path) -> None:

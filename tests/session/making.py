@@ -37,11 +37,15 @@ class Maker:
     def _begin(self) -> None:
         self._splitter, self._lines, self._polls = RecordSplitter(), 0, 0
 
+    def rotate(self, at_us: int = START_US) -> None:
+        """Begin the next segment, with all that is known at a time."""
+        self.disk.rotate(self._keyframes.keyframe(at_us, first=False))
+        self.disk.seal()
+        self._begin()
+
     def add(self, record: Record) -> None:
         if self._polls == self._polls_per_segment:
-            self.disk.rotate(self._keyframes.keyframe(START_US, first=False))
-            self.disk.seal()
-            self._begin()
+            self.rotate()
         self._polls += isinstance(record, Snapshot)
         self._keyframes.add(record)
         self.disk.update_info(updated_info(self.disk.info, record))

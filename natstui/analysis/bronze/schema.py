@@ -105,8 +105,8 @@ LINE_KINDS = (
 )
 """The known kinds of lines; lines of other kinds are only counted.
 
-A keyframe repeats the state at the start of a segment. Only the configurations in the keyframe of
-the first segment are read.
+A keyframe repeats the state at the start of a segment. Only the configurations and findings in the
+keyframes of the first segment and of segments after lost records are read.
 """
 
 

@@ -131,27 +131,27 @@ def _write_tables(
         report_step("samples and events")
         store.write_silver(STREAM_SAMPLE, silver_samples.stream_samples(lines, gap_ends))
         store.write_silver(CONSUMER_SAMPLE, silver_samples.consumer_samples(lines, gap_ends))
-        first_keyframes = persist(silver_events.first_keyframes(records))
-        # Many tables read the records, but of the keyframes only the first of each session.
+        keyframes = persist(silver_events.keyframes(records))
+        # Many tables read the records, but only few of the keyframes.
         records = persist(records.where(F.col("kind") != "keyframe").drop("keyframe"))
-        _write_rows(store, sources, records, first_keyframes, kinds, report_step)
+        _write_rows(store, sources, records, keyframes, kinds, report_step)
 
 
 def _write_rows(
     store: Store,
     sources: list[Source],
     records: DataFrame,
-    first_keyframes: DataFrame,
+    keyframes: DataFrame,
     kinds: set[str],
     report_step: ReportStep,
 ) -> None:
     """Write the tables of other records than polls, each in one write, which replaces parts."""
     finding_table, unjudged_rows = _collect_findings(
-        store, records, first_keyframes, kinds, sources, report_step
+        store, records, keyframes, kinds, sources, report_step
     )
     if finding_table is not None:
         store.write_silver(FINDING, finding_table)
-    for table, rows in _tables_with_lines(records, first_keyframes, kinds):
+    for table, rows in _tables_with_lines(records, keyframes, kinds):
         if table == EVENT and unjudged_rows:
             rows = rows.unionAll(store.create_rows(EVENT, unjudged_rows))
         store.write_silver(table, rows)
@@ -162,7 +162,7 @@ def _write_rows(
 def _collect_findings(
     store: Store,
     records: DataFrame,
-    first_keyframes: DataFrame,
+    keyframes: DataFrame,
     kinds: set[str],
     sources: list[Source],
     report_step: ReportStep,
@@ -173,11 +173,11 @@ def _collect_findings(
     """
     recorded_findings = None
     if not kinds.isdisjoint(silver_findings.FINDING_LINE_KINDS):
-        recorded_findings = silver_findings.findings(records, first_keyframes)
+        recorded_findings = silver_findings.findings(records, keyframes)
     computed_rows: list[tuple[Any, ...]] = []
     unjudged_rows: list[tuple[Any, ...]] = []
     if recorded_findings is not None:
-        sources = silver_findings.sources_without_findings(first_keyframes, sources)
+        sources = silver_findings.sources_without_findings(keyframes, sources)
     for source in sources:
         try:
             computed_rows += silver_findings.computed_rows(source)
@@ -201,7 +201,7 @@ def _count_excluded_lines(segments: DataFrame) -> int:
 
 
 def _tables_with_lines(
-    lines: DataFrame, first_keyframes: DataFrame, kinds: set[str]
+    lines: DataFrame, keyframes: DataFrame, kinds: set[str]
 ) -> Iterator[tuple[Table, DataFrame]]:
     """Yield the tables of events, configurations and benchmarks that have lines, with their rows.
 
@@ -211,7 +211,7 @@ def _tables_with_lines(
         if kinds.intersection(line_kinds):
             yield table, rows(lines)
     if not kinds.isdisjoint(("configured", "keyframe")):
-        yield CONFIGURATION, silver_events.configurations(lines, first_keyframes)
+        yield CONFIGURATION, silver_events.configurations(lines, keyframes)
     if "benchmark_report" in kinds:
         worker_reports = silver_bench.worker_reports(lines)
         yield BENCH_INTERVAL, silver_bench.bench_intervals(worker_reports)

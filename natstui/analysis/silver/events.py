@@ -158,18 +158,15 @@ def _first_field(kinds: Mapping[str, set[str]], *names: str) -> Column:
     return F.coalesce(*values)
 
 
-def configurations(lines: DataFrame, first_keyframes: DataFrame) -> DataFrame:
+def configurations(lines: DataFrame, keyframes: DataFrame) -> DataFrame:
     """Return `configuration`: one row per asset and change of its configuration.
 
-    Of the keyframes only the first of a session is read: later ones repeat configurations.
+    `keyframes` are from the function of this name.
     """
     changes = lines_of_kind(lines, "configured").select(
         "session", "line.at_us", "line.streams", "line.consumers"
     )
-    first_configurations = first_keyframes.select(
-        "session", "configured.at_us", "configured.streams", "configured.consumers"
-    )
-    rows = changes.unionAll(first_configurations)
+    rows = changes.unionAll(keyframes.select("session", "at_us", "streams", "consumers"))
     consumers = _configuration_rows(rows, "consumers", "consumer")
     consumers = consumers.withColumn("filtered", F.size("filter_subjects") > 0)
     parts = (_configuration_rows(rows, "streams", "stream"), consumers)
@@ -185,24 +182,34 @@ def _configuration_rows(rows: DataFrame, asset_kind: str, name: str) -> DataFram
     return rows.select("session", "at_us", "row.*").withColumnRenamed("name", name)
 
 
-def first_keyframes(lines: DataFrame) -> DataFrame:
-    """Return one row per session with the configurations and open findings of its first keyframe.
+def keyframes(lines: DataFrame) -> DataFrame:
+    """Return the first keyframe of each session, and those of segments that begin after a loss.
 
-    `configured` has the configurations with their time, `findings` the findings with their time.
-    A recording whose oldest segments were deleted starts with the first remaining segment.
+    They have `streams` and `consumers`, the configurations, and the open `findings`. Other
+    keyframes repeat these. `lost_from_at_us` is the time of the last record before a loss; null
+    without one. `has_findings`: any keyframe of the session has findings. A recording whose oldest
+    segments were deleted starts with the first remaining segment.
     """
-    configured = F.struct(
-        "segment", "line.at_us", "line.configured.streams", "line.configured.consumers"
+    rows = lines_of_kind(lines, "keyframe")
+    sessions = rows.groupBy("session").agg(
+        F.min("segment").alias("first_segment"),
+        F.bool_or(F.col("line.findings").isNotNull()).alias("has_findings"),
     )
-    findings = F.struct("line.at_us", F.col("line.findings.findings").alias("findings"))
-    return (
-        lines_of_kind(lines, "keyframe")
-        .groupBy("session")
-        .agg(
-            F.min(configured).alias("configured"),
-            F.min_by(findings, "segment").alias("findings"),
-            F.bool_or(F.col("line.findings").isNotNull()).alias("has_findings"),
-        )
+    gaps = lines_of_kind(lines, "gap")
+    losses = gaps.where((F.col("record_id") == 1) & (F.col("line.lost_records_count") > 0))
+    losses = losses.select("session", "segment", F.col("line.from_at_us").alias("lost_from_at_us"))
+    rows = rows.join(F.broadcast(sessions), "session")
+    rows = rows.join(F.broadcast(losses), ["session", "segment"], "left")
+    is_read = (F.col("segment") == F.col("first_segment")) | F.col("lost_from_at_us").isNotNull()
+    return rows.where(is_read).select(
+        "session",
+        "segment",
+        "line.at_us",
+        "lost_from_at_us",
+        "line.configured.streams",
+        "line.configured.consumers",
+        F.col("line.findings.findings").alias("findings"),
+        "has_findings",
     )
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze.sources import Source
@@ -21,15 +21,21 @@ NOT_JUDGED = "not_judged"
 """Kind of the row in the table `event` for a session whose findings are unknown."""
 
 
-def findings(lines: DataFrame, first_keyframes: DataFrame) -> DataFrame:
-    """Return `finding`: one row per recorded change of a finding."""
-    changed_findings = lines_of_kind(lines, "findings_changed").select(
-        "session", "line.at_us", "line.findings"
+def findings(lines: DataFrame, keyframes: DataFrame) -> DataFrame:
+    """Return `finding`: one row per recorded change of a finding.
+
+    A finding whose end was lost ends before the loss: it is not in the keyframe after it.
+    """
+    changes = lines_of_kind(lines, "findings_changed").select(
+        "session", "segment", "record_id", "line.at_us", "line.findings"
     )
-    first_findings = first_keyframes.select("session", "findings.at_us", "findings.findings")
-    rows = changed_findings.unionAll(first_findings)
-    rows = rows.select("session", "at_us", F.explode("findings").alias("finding"))
-    rows = rows.select("session", "at_us", "finding.*")
+    known = keyframes.select("session", "segment", F.lit(0), "at_us", "findings")
+    rows = changes.unionAll(known)
+    names = ("session", "segment", "record_id", "at_us")
+    rows = rows.select(*names, F.posexplode("findings").alias("position", "finding"))
+    rows = rows.select(*names, "position", "finding.*")
+    if keyframes.where("lost_from_at_us IS NOT NULL").take(1):
+        rows = rows.unionByName(_lost_ends(rows, keyframes))
     sequences_text = F.array_join(F.col("sequences").cast("array<string>"), " ")
     name_columns = {
         name: F.nullif(F.col(name), F.lit("")) for name in ("stream", "consumer", "part")
@@ -41,9 +47,40 @@ def findings(lines: DataFrame, first_keyframes: DataFrame) -> DataFrame:
     )
 
 
-def sources_without_findings(first_keyframes: DataFrame, sources: list[Source]) -> list[Source]:
+def _lost_ends(rows: DataFrame, keyframes: DataFrame) -> DataFrame:
+    """Return a row for the end of each finding that is open before a loss, and not after it.
+
+    `rows` are the changes of findings, with their position in the recording.
+    """
+    losses = keyframes.where(F.col("lost_from_at_us").isNotNull()).select(
+        "session", "segment", "lost_from_at_us", F.col("at_us").alias("known_at_us")
+    )
+    key = ("session", "code", "stream", "consumer", "created_at_us", "part", "since_at_us")
+    findings_at_losses = rows.select(*key).distinct().join(F.broadcast(losses), "session")
+    known = rows.where(F.col("record_id") == 0)
+    lost = findings_at_losses.join(known, [*key, "segment"], "left_anti")
+    # A loss has no record_id, and a null is before all numbers of its segment.
+    order = Window.partitionBy(*key).orderBy("segment", "record_id", "position")
+    last_change = F.struct("record_id", "until_at_us", "text", "sequences", "numbers")
+    steps = rows.unionByName(lost, allowMissingColumns=True)
+    steps = steps.withColumn("last", F.lag(last_change).over(order))
+    is_open = F.col("last.record_id").isNotNull() & F.col("last.until_at_us").isNull()
+    return steps.where(F.col("record_id").isNull() & is_open).select(
+        *key,
+        "segment",
+        "record_id",
+        "position",
+        F.col("known_at_us").alias("at_us"),
+        F.greatest("lost_from_at_us", "since_at_us").alias("until_at_us"),
+        "last.text",
+        "last.sequences",
+        "last.numbers",
+    )
+
+
+def sources_without_findings(keyframes: DataFrame, sources: list[Source]) -> list[Source]:
     """Return the sources of which no recorded keyframe has findings."""
-    rows = first_keyframes.where("has_findings").select("session").take(len(sources))
+    rows = keyframes.where("has_findings").select("session").take(len(sources))
     sessions_with_findings = {row["session"] for row in rows}
     return [source for source in sources if source.session not in sessions_with_findings]
 

@@ -266,17 +266,25 @@ def _line_without_clock_steps(lines: DataFrame, kind: str) -> Column:
     def correct_time(struct: Column, name: str) -> Column:
         return struct.withField(name, without_clock_steps(lines, struct[name]))
 
-    if kind == "findings_changed":
-        # The start of a finding from before the step was recorded on the clock before the step.
-        def correct_start(finding: Column) -> Column:
-            is_after_step = finding["since_at_us"].between(F.col("set_at_us"), line["at_us"])
-            return F.when(is_after_step, correct_time(finding, "since_at_us")).otherwise(finding)
+    # The start of a finding from before the step was recorded on the clock before the step.
+    def correct_start(finding: Column) -> Column:
+        is_after_step = finding["since_at_us"].between(F.col("set_at_us"), line["at_us"])
+        return F.when(is_after_step, correct_time(finding, "since_at_us")).otherwise(finding)
 
-        findings = F.transform(
-            line["findings"], lambda finding: correct_time(correct_start(finding), "until_at_us")
+    def correct_findings(findings: Column) -> Column:
+        return F.transform(
+            findings, lambda finding: correct_time(correct_start(finding), "until_at_us")
         )
-        line = line.withField("findings", findings)
-    return correct_time(line, "at_us")
+
+    corrected = correct_time(line, "at_us")
+    if kind == "findings_changed":
+        return corrected.withField("findings", correct_findings(line["findings"]))
+    if kind == "keyframe":
+        findings = correct_findings(line["findings"]["findings"])
+        return corrected.withField("findings.findings", findings)
+    if kind == "gap":
+        return correct_time(corrected, "from_at_us")
+    return corrected
 
 
 def segments(lines: DataFrame, files: DataFrame) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from natstui.model.clients.watch import ConnectionsRead
@@ -12,35 +13,54 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.findings import FindingReport, FindingsChanged
 from natstui.model.records.record import kind_of
+from natstui.model.records.recording import Gap
 from natstui.model.servers.watch import ServersRead
 from natstui.session.files.layout import EVENTS_MEMBER, KEYFRAME_MEMBER
 from natstui.session.files.segment import decode_or_none
-from natstui.session.read.recording import Recording
+from natstui.session.read.recording import Recording, find_loss
 
 
 def read_findings(folder: Path) -> list[FindingReport]:
     """Return the last report of each finding in a recording, without reading its polls.
 
-    Empty for a recording without findings. Raises SessionError.
+    A finding that is not in the keyframe after a loss ended before the loss. Empty for a recording
+    without findings. Raises SessionError.
     """
-    recording, report_by_key = (
-        Recording(folder, salvage=True),
-        dict[tuple[object, ...], FindingReport](),
-    )
+    recording, report_by_key = Recording(folder, salvage=True), dict[_Key, FindingReport]()
     for number, span in enumerate(recording.spans):
-        if number and not span.index.records_count.get(kind_of(FindingsChanged)):
+        counts = span.index.records_count
+        if number and not (counts.get(kind_of(FindingsChanged)) or counts.get(kind_of(Gap))):
             continue
         content = recording.read_members(span, (KEYFRAME_MEMBER, EVENTS_MEMBER))
-        keyframe_findings = content.keyframe.findings if content.keyframe and number == 0 else None
-        finding_groups = [] if keyframe_findings is None else [keyframe_findings.findings]
+        loss = find_loss(content)
+        if content.keyframe and content.keyframe.findings and (number == 0 or loss is not None):
+            open_findings = content.keyframe.findings.findings
+            if loss is not None:
+                _end_lost_findings(report_by_key, {_key(one) for one in open_findings}, loss)
+            report_by_key |= {_key(finding): finding for finding in open_findings}
         for entry in content.entries:
             record = decode_or_none(entry) if entry.kind == kind_of(FindingsChanged) else None
             if isinstance(record, FindingsChanged):
-                finding_groups.append(record.findings)
-        for finding in (finding for findings in finding_groups for finding in findings):
-            entity = (finding.stream, finding.consumer, finding.created_at_us, finding.part)
-            report_by_key[(finding.code, *entity, finding.since_at_us)] = finding
+                report_by_key |= {_key(finding): finding for finding in record.findings}
     return list(report_by_key.values())
+
+
+_Key = tuple[object, ...]
+
+
+def _key(finding: FindingReport) -> _Key:
+    entity = (finding.stream, finding.consumer, finding.created_at_us, finding.part)
+    return (finding.code, *entity, finding.since_at_us)
+
+
+def _end_lost_findings(
+    report_by_key: dict[_Key, FindingReport], open_keys: set[_Key], loss: Gap
+) -> None:
+    """End the open findings that are not in `open_keys`, with the last record before the loss."""
+    for key, report in report_by_key.items():
+        if report.until_at_us is None and key not in open_keys:
+            until_us = max(loss.from_at_us, report.since_at_us)
+            report_by_key[key] = replace(report, until_at_us=until_us)
 
 
 def iterate_states(folder: Path) -> Iterator[State]:

@@ -400,10 +400,15 @@ def _create_span(
 
 def begins_after_loss(content: Content) -> bool:
     """Return whether records before a segment were lost, so that its keyframe is needed."""
+    return find_loss(content) is not None
+
+
+def find_loss(content: Content) -> Gap | None:
+    """Return the gap with lost records with which a segment begins; None if it has none."""
     if not content.entries or content.entries[0].kind != "gap":
-        return False
+        return None
     gap = decode_or_none(content.entries[0])
-    return isinstance(gap, Gap) and gap.lost_records_count > 0
+    return gap if isinstance(gap, Gap) and gap.lost_records_count > 0 else None
 
 
 def line_or_empty(entry: Entry) -> bytes:

@@ -33,7 +33,7 @@ from natstui.session.files.keyframe import Keyframe
 from natstui.session.write.recorder import FindingsEvaluator
 from natstui.session.write.seal import seal
 
-_MONO_US = 5_000_000_000
+MONO_US = 5_000_000_000
 
 
 def records(plan: Plan) -> Iterator[Record]:
@@ -46,7 +46,7 @@ def records(plan: Plan) -> Iterator[Record]:
     yield Configured(start, *fleet.configurations())
     for tick in range(plan.ticks_count):
         at_us = start + round(tick * plan.interval_s * 1e6)
-        mono_us = _MONO_US + at_us - start
+        mono_us = MONO_US + at_us - start
         yield from fleet.step(tick, at_us)
         gap = next((g for g in plan.gaps if g[0] <= tick < g[1]), None)
         if gap is None:

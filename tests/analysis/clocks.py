@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks._fleet import START_AT_US, Fault, Plan
+from benchmarks._fleet import START_AT_US, Fault, Plan, advisory
 from benchmarks._sessions import judged, records, write_records
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.findings import FindingReport, FindingsChanged
@@ -72,6 +72,43 @@ CLOCKS: dict[str, Callable[[Record], Iterator[Record]]] = {
 }
 
 
+WAITING, CORRECTED = "waiting", "corrected"
+FAST_US, WAITED_US = 300_000_000, 2_000_000
+WAITING_PLAN = replace(
+    PLAN,
+    faults=(*FAULTS, Fault("recreate_stream", 0, 50)),
+    extra=(
+        advisory(
+            START_AT_US + 90_000_000, "nak", "ORDERS-000", "billing-0000", stream_seq=7,
+            deliveries=1,
+        ),
+    ),
+)  # fmt: skip
+"""A consumer is created again after 100 s, and the advisory is about the one before."""
+
+
+def waiting(record: Record) -> Record:
+    """Return a record in which the next message of each consumer has waited for 2 s."""
+    if not isinstance(record, Snapshot):
+        return record
+    stored_us = record.taken_at_us - WAITED_US
+    next_at_us = tuple(stored_us if msgs else None for msgs in record.consumers.pending_msgs)
+    return replace(record, consumers=replace(record.consumers, next_at_us=next_at_us))
+
+
+def corrected(many: Iterable[Record]) -> Iterator[Record]:
+    """Yield what a recorder writes whose clock is fast at first, and then put right."""
+    told = False
+    for record in many:
+        if at_us(record) < STEPPED_AT_US:
+            yield moved(record, FAST_US)
+            continue
+        if not told:
+            yield ClockStepped(STEPPED_AT_US, -FAST_US)
+        told = True
+        yield record
+
+
 def _write_known(folder: Path) -> None:
     """Write a session that began when something was wrong already, of which one part ends."""
     limit = FindingReport("NT-C09", "JOBS-000", "fraud-0000", BORN_US, "", HELD_US, "2 of 2 wait")
@@ -86,4 +123,7 @@ def write(folder: Path) -> None:
     for name, change in CLOCKS.items():
         many = (new for record in records(PLAN) for new in change(record))
         write_records(folder / name, judged(many), PLAN, records_per_segment=50)
+    many = [waiting(record) for record in records(WAITING_PLAN)]
+    for name, change in ((WAITING, iter), (CORRECTED, corrected)):
+        write_records(folder / name, judged(change(many)), WAITING_PLAN, records_per_segment=50)
     _write_known(folder / KNOWN)

@@ -6,9 +6,22 @@ from typing import Any
 
 import pytest
 
+from benchmarks._fleet import START_AT_US
+from benchmarks._sessions import MONO_US
 from natstui.analysis.gold.availability import find_availability_problems
 from natstui.analysis.gold.verdict import merge_equal_findings
-from tests.analysis.clocks import CLOCKS, ENDED_US, FULL_US, HELD_US, KNOWN, PLAN
+from tests.analysis.clocks import (
+    CLOCKS,
+    CORRECTED,
+    ENDED_US,
+    FULL_US,
+    HELD_US,
+    KNOWN,
+    PLAN,
+    STEPPED_AT_US,
+    WAITED_US,
+    WAITING,
+)
 from tests.analysis.locally import Answers, AnswersOfSome
 
 pytestmark = pytest.mark.spark
@@ -83,6 +96,50 @@ def test_the_account_grows_over_the_time_that_passed_also_while_the_machine_slep
     storage = [row for row in told.rows("account_full") if row["what"] == "storage"]
     for row in storage:
         assert row["growth_bytes_per_s"] == pytest.approx(growth[row["session"]])
+
+
+def ages_after_the_step(answers: Answers, session: str) -> list[tuple[Any, ...]]:
+    """Return the ages of the times in each sample since the clock was set."""
+    silver = answers.of(session).silver
+    tables = {
+        "consumer": (silver.consumer_sample, ("next_at_us", "delivered_at_us", "acked_at_us")),
+        "stream": (silver.stream_sample, ("first_at_us", "last_at_us")),
+    }
+    return sorted(
+        (
+            (row[who], row["mono_us"], name, row[name] and row["at_us"] - row[name])
+            for who, (rows, names) in tables.items()
+            for row in rows.collect()
+            if row["mono_us"] >= MONO_US + STEPPED_AT_US - START_AT_US
+            for name in names
+        ),
+        key=str,
+    )
+
+
+def test_ages_are_right_as_soon_as_the_clock_of_the_recorder_is(answers: Answers) -> None:
+    ages = ages_after_the_step(answers, WAITING)
+    assert WAITED_US in {age for *_, name, age in ages if name == "next_at_us"}
+    assert ages_after_the_step(answers, CORRECTED) == ages
+    lags = {
+        row["session"]: row["behind_last_s"]
+        for row in answers.of(WAITING, CORRECTED).rows("lag")
+        if row["consumer"] == "mailer-0001"
+    }
+    assert lags == {WAITING: WAITED_US / 1e6, CORRECTED: WAITED_US / 1e6}
+
+
+def test_an_advisory_is_of_the_consumer_of_its_time_also_after_the_clock_was_set(
+    answers: Answers,
+) -> None:
+    for session in (WAITING, CORRECTED):
+        rows = [
+            row
+            for row in answers.of(session).rows("redelivery")
+            if row["consumer"] == "billing-0000"
+        ]
+        rows.sort(key=lambda row: row["created_at_us"])
+        assert [row["naks_count"] for row in rows] == [1, 0], session
 
 
 def test_what_was_wrong_when_a_recording_began_is_found_since_when_it_was_wrong(

@@ -87,7 +87,8 @@ def advisories_count(*kinds: str) -> Column:
 def consumer_advisories(advisories: DataFrame, consumers: DataFrame) -> DataFrame:
     """Return the advisories about consumers, each with the `created_at_us` of its consumer.
 
-    Of consumers with the same name it is the one that existed at the time of the advisory.
+    Of consumers with the same name it is the one that existed at the time of the advisory. Both
+    times are of the server's clock.
     """
     names = ["session", "stream", "consumer"]
     consumer_lives = consumers.select(*names, "created_at_us").distinct()
@@ -99,8 +100,9 @@ def consumer_advisories(advisories: DataFrame, consumers: DataFrame) -> DataFram
         }
     )
     rows = advisories.join(consumer_lives, names)
-    is_after_creation = F.col("is_first") | (F.col("at_us") >= F.col("created_at_us"))
-    is_replaced = F.coalesce(F.col("at_us") >= F.col("next_created_at_us"), F.lit(False))
+    server_at_us = F.col("server_at_us")
+    is_after_creation = F.col("is_first") | (server_at_us >= F.col("created_at_us"))
+    is_replaced = F.coalesce(server_at_us >= F.col("next_created_at_us"), F.lit(False))
     return rows.where(is_after_creation & ~is_replaced)
 
 

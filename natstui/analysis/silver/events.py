@@ -32,6 +32,7 @@ def advisories(lines: DataFrame) -> DataFrame:
     single_advisories = rows.select(
         "session",
         "line.*",
+        F.col("recorded_at_us").alias("server_at_us"),
         F.col("line.type").alias("kind"),
         F.lit(1).alias("advisories_count"),
         _read_body_number("stream_seq").alias("stream_seq"),
@@ -45,7 +46,9 @@ def advisories(lines: DataFrame) -> DataFrame:
 
 def _counted_advisories(lines: DataFrame) -> DataFrame:
     """Return rows of recorded counts: one per named message, and one for the other advisories."""
-    rows = lines_of_kind(lines, "advisories_counted").select("session", "line.*")
+    rows = lines_of_kind(lines, "advisories_counted").select(
+        "session", "line.*", F.col("recorded_at_us").alias("server_at_us")
+    )
     named_count = F.aggregate(
         "messages", F.lit(0).cast("bigint"), lambda n, message: n + message["said_count"]
     )
@@ -64,7 +67,13 @@ def _counted_advisories(lines: DataFrame) -> DataFrame:
     )
     message_column = F.explode(F.concat(named_messages, F.array(other_advisories))).alias("each")
     rows = rows.select(
-        "session", "stream", "consumer", "at_us", F.col("type").alias("kind"), message_column
+        "session",
+        "stream",
+        "consumer",
+        "at_us",
+        "server_at_us",
+        F.col("type").alias("kind"),
+        message_column,
     )
     return rows.where(F.col("each.advisories_count") > 0).select("*", "each.*").drop("each")
 

@@ -243,11 +243,17 @@ def lines_of_kind(lines: DataFrame, kind: str) -> DataFrame:
     """Return the readable lines of a kind, with session, segment, record_id and the struct `line`.
 
     If `lines` have the columns of `with_clock_offsets`, times are as if the wall clock had never
-    been set. Not for polls.
+    been set, except `recorded_at_us`, the time as it was recorded. Not for polls.
     """
     rows = lines.where((F.col("kind") == kind) & F.col(kind).isNotNull())
     line = _line_without_clock_steps(lines, kind) if "set_us" in lines.columns else F.col(kind)
-    return rows.select("session", "segment", "record_id", line.alias("line"))
+    return rows.select(
+        "session",
+        "segment",
+        "record_id",
+        F.col(kind)["at_us"].alias("recorded_at_us"),
+        line.alias("line"),
+    )
 
 
 def without_clock_steps(lines: DataFrame, at_us: Column) -> Column:

@@ -26,6 +26,11 @@ from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, added_co
 _PREVIOUS_PREFIX = "before_"
 _OMITTED_COLUMNS = ("pinned_at_us", "replicas", "desired")
 """Columns that no table has, and that therefore are not read."""
+_SERVER_TIMES = {
+    "streams": ("first_at_us", "last_at_us"),
+    "consumers": ("delivered_at_us", "acked_at_us", "next_at_us"),
+}
+"""Columns with times of the server's clock."""
 
 
 def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
@@ -116,23 +121,29 @@ def _sample_rows(
         F.col(POLL)[asset_kind].alias("rows"),
     )
     rows = explode_columns(_with_epochs(polls, gap_ends), asset_kind, fields)
+    # Times of the server are moved, too: an age is by the clock that the recorder had.
+    rows = rows.withColumns(
+        {
+            name: F.coalesce(F.try_subtract(name, "set_us"), name)
+            for name in ("taken_at_us", *_SERVER_TIMES[asset_kind])
+        }
+    )
     return (
         rows.withColumn("mono_us", F.col("sampled_mono_us") + F.col("moved_us"))
         .withColumn("at_us", F.col("taken_at_us") + F.col("mono_us") - F.col("taken_mono_us"))
-        .drop("sampled_mono_us", "moved_us", "taken_at_us", "taken_mono_us")
+        .drop("sampled_mono_us", "moved_us", "taken_at_us", "taken_mono_us", "set_us")
     )
 
 
 def _with_epochs(polls: DataFrame, gap_ends: DataFrame) -> DataFrame:
-    """Add `epoch`, the number of gaps before a poll; subtract clock steps from `taken_at_us`."""
+    """Add `epoch`, the number of gaps before a poll, and `set_us`, the clock steps before it."""
     polls = polls.join(F.broadcast(gap_ends), "session", "left")
     past_gap_ends = F.filter("gap_ends", lambda end: end <= F.col("taken_mono_us"))
     steps = F.filter("steps", lambda step: step["mono_us"] <= F.col("taken_mono_us"))
-    set_us = F.coalesce(F.get(steps, F.size(steps) - 1)["set_us"], F.lit(0))
     return polls.withColumns(
         {
             "epoch": F.coalesce(F.size(past_gap_ends), F.lit(0)),
-            "taken_at_us": F.coalesce(F.try_subtract("taken_at_us", set_us), "taken_at_us"),
+            "set_us": F.coalesce(F.get(steps, F.size(steps) - 1)["set_us"], F.lit(0)),
         }
     ).drop("gap_ends", "steps")
 

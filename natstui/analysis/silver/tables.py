@@ -141,6 +141,11 @@ ADVISORY = Table(
         ("deliveries_count", "bigint", "Deliveries of the message so far"),
         ("leader", "string", "The leader elected"),
         ("text", "string", "One sentence"),
+        (
+            "server_at_us",
+            "bigint",
+            "The same time as it was recorded, also after the clock of the recorder was set",
+        ),
     ),
 )
 

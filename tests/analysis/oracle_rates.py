@@ -341,6 +341,7 @@ def session_summary(
             "duration_s": (polls[-1].taken_at_us - polls[0].taken_at_us) / 1e6,
             "polls_count": len(polls),
             "gaps_count": sum(pause > LARGEST_PAUSE_US for pause in pauses),
+            "gaps_s": sum(pause for pause in pauses if pause > LARGEST_PAUSE_US) / 1e6,
             "streams_count": len(stream_series(polls)),
             "consumers_count": len(consumer_series(polls)),
             "consumer_samples_count": sum(len(poll.consumers.name) for poll in polls),

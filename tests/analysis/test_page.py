@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from natstui.analysis.gold.build import GOLD_TABLES
-from natstui.analysis.gold.picture import PICTURE
+from natstui.analysis.gold.picture import MAX_CHARTED_CONSUMERS, MAX_POINTS_COUNT, PICTURE
 from natstui.analysis.report.axis import Axis
 from natstui.analysis.report.heading import facts_section, session_facts
-from natstui.analysis.report.page import page
+from natstui.analysis.report.page import MAX_CHARTED_SESSIONS, page
 from natstui.analysis.report.sections import cell_text, section_text, sections, titles_of
-from natstui.analysis.report.timeline import MAX_EVENTS_COUNT
+from natstui.analysis.report.timeline import MAX_EVENTS_COUNT, render_timeline
 from natstui.cli.sessions.analyze import report_lines
 from natstui.units import title_text
 from tests.analysis import drawn
@@ -248,6 +248,37 @@ def test_a_report_says_what_it_is_about_and_what_is_not_in_it() -> None:
     assert document.index("PROD, account ORDERS") < document.index("Timeline of")
     lines = report_lines(made, 120)
     assert lines[lines.index(f"ABOUT {session}") + 2] == "Server:       n1, 2.12.1"
+
+
+def test_what_is_drawn_of_cut_tables_says_so_and_the_length_of_gaps_is_not_of_them() -> None:
+    made = drawn.result(lasted_s=3600)
+    (session,) = made["sessions"]
+    tables = made["tables"]
+    names = [column["name"] for column in tables["session"]["columns"]]
+    row = tables["session"]["rows"][0]
+    row[names.index("gaps_count")], row[names.index("gaps_s")] = 2, 1200.0
+    facts = dict(session_facts(made, session))
+    assert facts["Gaps"] == "2 gaps, 20m00s in all"
+    assert "only the first rows of the table availability were read" in facts["Not recorded"]
+    axis = Axis(drawn.START_US, drawn.START_US + 3_600_000_000)
+    assert "not complete" in render_timeline(made, session, axis)
+    for name in ("findings", "stuck", "lag_period", "availability", "poison", "bench_steady",
+                 "note"):  # fmt: skip
+        tables[name]["rows"] = []
+    tables["picture"]["rows"] = []
+    # Nothing was read of what may have happened.
+    assert render_timeline(made, session, axis).startswith("<p>This timeline is not complete")
+    for table in tables.values():
+        table["cut"] = False
+    assert render_timeline(made, session, axis) == ""
+    assert "only the first rows" not in dict(session_facts(made, session))["Not recorded"]
+
+
+def test_a_result_has_every_point_of_the_charts_of_a_page() -> None:
+    (limit,) = {one.min_rows_count for one in GOLD_TABLES if one.table is PICTURE}
+    for count in range(1, MAX_CHARTED_SESSIONS + 1):
+        lines_count = count * (1 + MAX_CHARTED_CONSUMERS // count)
+        assert lines_count * (MAX_POINTS_COUNT + 2) <= limit, count
 
 
 def test_a_hostile_header_is_text_and_nothing_else() -> None:

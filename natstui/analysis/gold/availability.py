@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.gold_table import (
+    TIMELINE_ROWS_COUNT,
     GoldTable,
     build_findings,
     consumer_text,
@@ -290,5 +291,6 @@ GOLD_TABLES = (
             "No gaps, no elections, nothing slow.",
         ),
         sorted_by=("start_at_us",),
+        min_rows_count=TIMELINE_ROWS_COUNT,
     ),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.gold_table import GoldTable, consumer_text
+from natstui.analysis.gold.gold_table import TIMELINE_ROWS_COUNT, GoldTable, consumer_text
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, Table, columns, lookup_value
@@ -165,5 +165,6 @@ GOLD_TABLES = (
         FINDINGS,
         lambda inputs: compute_findings(inputs.silver),
         sorted_by=("-severity_id", "start_at_us"),
+        min_rows_count=TIMELINE_ROWS_COUNT,
     ),
 )  # fmt: skip

@@ -16,6 +16,8 @@ from natstui.analysis.tables import Table
 
 RECORDING_KIND = "recording"
 """Kind of the findings about the recording itself, which affect all other findings."""
+TIMELINE_ROWS_COUNT = 2_000
+"""Minimum limit of the rows in a result of a table of whose rows the timelines are drawn."""
 
 
 @dataclass(frozen=True, slots=True)

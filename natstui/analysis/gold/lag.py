@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.comparison.statistics import NOISE
 from natstui.analysis.gold.gold_table import (
+    TIMELINE_ROWS_COUNT,
     GoldTable,
     build_findings,
     consumer_text,
@@ -309,5 +310,6 @@ GOLD_TABLES = (
             "No consumer was behind for long.",
         ),
         sorted_by=("-pending_max_msgs", "start_at_us"),
+        min_rows_count=TIMELINE_ROWS_COUNT,
     ),
 )  # fmt: skip

@@ -230,6 +230,7 @@ GOLD_TABLES = (
             SESSION_SUMMARY.name,
         ),
         sorted_by=("session", "rank", "bucket_at_us"),
-        min_rows_count=(MAX_CHARTED_CONSUMERS + 1) * (MAX_POINTS_COUNT + 2),
+        # Each session has the rows of all consumers, and those of its charted ones.
+        min_rows_count=2 * MAX_CHARTED_CONSUMERS * (MAX_POINTS_COUNT + 2),
     ),
 )

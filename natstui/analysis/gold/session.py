@@ -22,6 +22,7 @@ SESSION_SUMMARY = Table(
         ("duration_s", "double", "Between the two"),
         ("polls_count", "bigint", "Polls"),
         ("gaps_count", "bigint", "Gaps between polls"),
+        ("gaps_s", "double", "Length of all gaps together"),
         ("streams_count", "bigint", "Streams seen; recreated ones count twice"),
         ("consumers_count", "bigint", "Consumers seen; recreated ones count twice"),
         ("consumer_samples_count", "bigint", "Consumer samples"),
@@ -86,6 +87,7 @@ def compute_session_summary(
         F.expr("max(at_us) AS end_at_us"),
         F.expr("count(1) AS polls_count"),
         F.count_if(is_gap()).alias("gaps_count"),
+        (F.sum(F.when(is_gap(), F.col("gap_before_us"))) / 1e6).alias("gaps_s"),
     )
     streams = stream_rate.groupBy("session").agg(
         F.expr("count(DISTINCT series_id) AS streams_count")
@@ -100,7 +102,7 @@ def compute_session_summary(
     for part in (polls, streams, consumers, unjudged):
         rows = rows.join(F.broadcast(part), "session", "left")
     counts = [c.name for c in SESSION_SUMMARY.columns if c.name.endswith("_count")]
-    rows = rows.na.fill(0, counts)
+    rows = rows.na.fill(0, [*counts, "gaps_s"])
     duration = F.expr("(end_at_us - start_at_us) / 1e6")
     return SESSION_SUMMARY.conform(rows.withColumn("duration_s", duration))
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.findings import FINDINGS
 from natstui.analysis.gold.gold_table import (
+    TIMELINE_ROWS_COUNT,
     GoldInputs,
     GoldTable,
     build_findings,
@@ -198,5 +199,6 @@ GOLD_TABLES = (
             "No consumer was stuck.",
         ),
         sorted_by=("-duration_s",),
+        min_rows_count=TIMELINE_ROWS_COUNT,
     ),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from natstui.analysis.report.axis import ZONE, escape_text
-from natstui.analysis.report.sections import Result, rows_of
+from natstui.analysis.report.sections import Result, is_cut, rows_of
 from natstui.clean import clean_line
 from natstui.units import counted, duration_text, moment_text
 
@@ -23,7 +23,7 @@ def session_facts(result: Result, session: str) -> list[Fact]:
         ("System", _join(header.get("cluster") or header.get("target"), _account_text(header))),
         ("Server", _join(header.get("server_name"), header.get("server_version"))),
         ("Recorded", _recorded_text(header, row)),
-        ("Gaps", _gaps_text(result, session, row)),
+        ("Gaps", _gaps_text(row)),
         ("Not recorded", "; ".join(_missing_data(result, session, header, row))),
     ]
     return [(name, clean_line(fact_text)) for name, fact_text in facts if fact_text]
@@ -62,18 +62,11 @@ def _recorded_text(header: Result, row: Result) -> str:
     return _join(f"{time_text} ({duration})", interval_text, version and f"by natstui {version}")
 
 
-def _gaps_text(result: Result, session: str, row: Result) -> str:
+def _gaps_text(row: Result) -> str:
     count = row.get("gaps_count")
     if count is None:
         return ""
-    if not count:
-        return "none"
-    lost_s = sum(
-        outage["duration_s"] or 0.0
-        for outage in rows_of(result, "availability", session)
-        if outage["kind"] == "gap"
-    )
-    return f"{counted(count, 'gap')}, {duration_text(lost_s)} in all"
+    return f"{counted(count, 'gap')}, {duration_text(row['gaps_s'])} in all" if count else "none"
 
 
 def _missing_data(result: Result, session: str, header: Result, row: Result) -> list[str]:
@@ -98,4 +91,8 @@ def _missing_data(result: Result, session: str, header: Result, row: Result) -> 
             missing_texts.append(
                 f"{missing_text}: {'; '.join(details[:3]) or counted(len(outages), 'time')}"
             )
+    if is_cut(result, "availability"):
+        missing_texts.append(
+            "perhaps more: only the first rows of the table availability were read"
+        )
     return missing_texts

@@ -25,7 +25,7 @@ from natstui.files import open_regular_file
 from natstui.units import duration_text, moment_text
 
 _FOLDER = Path(__file__).parent
-_MAX_CHARTED_SESSIONS = 20
+MAX_CHARTED_SESSIONS = 20
 _WRAPPED_COLUMNS = ("sentence", "evidence", "detail", "advice")
 """Columns whose texts are wrapped; the others stay on one line."""
 _FINDINGS_TABLE = "verdict"
@@ -75,10 +75,10 @@ def page(result: dict[str, Any]) -> str:
         '<input id="filter" type="search" placeholder="Filter all tables" '
         f'aria-label="Filter all tables"><p class="zone">All times are {ZONE}.</p></header><main>',
         findings_list(result),
-        facts_section(result, result["sessions"][:_MAX_CHARTED_SESSIONS]),
+        facts_section(result, result["sessions"][:MAX_CHARTED_SESSIONS]),
     ]
     parts += [
-        _render_session(result, session) for session in result["sessions"][:_MAX_CHARTED_SESSIONS]
+        _render_session(result, session) for session in result["sessions"][:MAX_CHARTED_SESSIONS]
     ]
     parts += [render_slopes(result), _knee_charts(result)]
     parts += [

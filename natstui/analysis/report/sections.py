@@ -139,6 +139,12 @@ def rows_of(result: Result, name: str, session: str | None = None) -> list[Resul
     return [row for row in rows if session is None or row["session"] == session]
 
 
+def is_cut(result: Result, name: str) -> bool:
+    """Return whether a table has more rows than the result."""
+    table = result["tables"].get(name)
+    return table is not None and bool(table["cut"])
+
+
 def series(result: Result, session: str, column: str) -> tuple[list[int], list[float | None]]:
     """Return the times (UTC µs) and values of a column of `picture`, of all consumers together."""
     rows = [row for row in rows_of(result, "picture", session) if not row["rank"]]

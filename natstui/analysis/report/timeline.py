@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 
 from natstui.analysis.gold.shared.harm import LOSS_CODES
 from natstui.analysis.report.axis import PLOT_WIDTH, Axis, chart_frame_html, escape_text, plot
-from natstui.analysis.report.sections import Result, family_sizes, find_family, rows_of
+from natstui.analysis.report.sections import (
+    Result,
+    family_sizes,
+    find_family,
+    is_cut,
+    rows_of,
+)
 from natstui.model.findings.catalogue import account, consumers, streams
 from natstui.units import duration_text, moment_text
 
@@ -84,10 +90,11 @@ class Span:
 
 
 def render_timeline(result: Result, session: str, axis: Axis) -> str:
-    """Return the HTML of the timeline with its legend; empty without spans."""
+    """Return the HTML of the timeline with its legend; empty if nothing happened."""
     lanes = lanes_of(result, session, axis)
+    cut_text = _cut_text(result)
     if not lanes:
-        return ""
+        return cut_text
     shown_lanes = list(lanes.items())[:MAX_LANES_COUNT]
     rail = f'<path class="rail" d="M0 {_HEIGHT}H{PLOT_WIDTH}"/>'
     lanes_html = "".join(
@@ -109,6 +116,25 @@ def render_timeline(result: Result, session: str, axis: Axis) -> str:
         chart_frame_html("lanes", "What happened when", label, lanes_html + axis.ticks())
         + _render_legend({span.style for _, spans in shown_lanes for span in spans})
         + more_text
+        + cut_text
+    )
+
+
+_DRAWN_TABLES = (
+    "findings", "stuck", "lag_period", "availability", "poison", "bench_steady", "note",
+)  # fmt: skip
+"""Tables whose rows are drawn; those of `picture` are complete for each charted session."""
+
+
+def _cut_text(result: Result) -> str:
+    """Return the HTML that says from which tables not all is drawn; empty if all is drawn."""
+    names = [name.replace("_", " ") for name in _DRAWN_TABLES if is_cut(result, name)]
+    if not names:
+        return ""
+    return (
+        "<p>This timeline is not complete: more happened than is drawn, in this session or in "
+        f"another one. Only the first rows were read of: {', '.join(names)}. The tables of the "
+        "analysis have all of them.</p>"
     )
 
 

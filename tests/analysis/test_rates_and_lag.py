@@ -161,15 +161,17 @@ def test_periods_of_lag_are_the_runs_of_samples_with_messages_pending(
     expected = set()
     for identity, samples in consumer_series(analysed.polls).items():
         run: list[dict[str, Any]] = []
-        for sample in [*samples, {"pending_msgs": 0, "at_us": 0}]:
-            if sample["pending_msgs"]:
+        for before, sample in zip([None, *samples], [*samples, None], strict=True):
+            # Of the time of a gap nothing is known.
+            is_after_gap = before and sample and not watched(before, sample, ())
+            if run and (sample is None or is_after_gap or not sample["pending_msgs"]):
+                if run[-1]["at_us"] - run[0]["at_us"] >= 10_000_000:
+                    most = max(s["pending_msgs"] for s in run)
+                    open_end = run[-1] is samples[-1]
+                    expected.add((*identity, run[0]["at_us"], run[-1]["at_us"], most, open_end))
+                run = []
+            if sample is not None and sample["pending_msgs"]:
                 run.append(sample)
-                continue
-            if run and run[-1]["at_us"] - run[0]["at_us"] >= 10_000_000:
-                most = max(s["pending_msgs"] for s in run)
-                open_end = run[-1] is samples[-1]
-                expected.add((*identity, run[0]["at_us"], run[-1]["at_us"], most, open_end))
-            run = []
     keys = ("stream", "consumer", "created_at_us", "start_at_us", "end_at_us",
             "pending_max_msgs", "open")  # fmt: skip
     assert {tuple(r[k] for k in keys) for r in analysed.rows("lag_period")} == expected

@@ -115,7 +115,7 @@ class Job:
         self.running.set()
 
     def change_rate(self, per_s: float) -> None:
-        """Let this worker send `per_s` messages per second from now on."""
+        """Change the rate of the shared schedule to `per_s` messages per second from now on."""
         self.schedule = self.schedule.with_rate(time.monotonic_ns() - self.start_ns, per_s)
 
     async def sleep(self, duration_s: float) -> None:

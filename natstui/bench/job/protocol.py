@@ -81,7 +81,7 @@ class RateChange(_Line, frozen=True, tag="rate"):
     """A command to send with another rate."""
 
     per_s: float
-    """Messages per second of this worker alone."""
+    """Messages per second of the schedule that the worker shares with `workers_count` workers."""
 
 
 class PayloadChange(_Line, frozen=True, tag="payload"):

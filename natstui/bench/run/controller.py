@@ -479,25 +479,35 @@ class Benchmark:
     ) -> str:
         """Multiply the rate of the senders by `factor`, or set it to `per_s` messages per second.
 
-        `role` selects the senders of one role. Returns a sentence for people. Raises NotFound if
-        none of them has a rate.
+        The rate of a role is the sum over its running workers. `role` selects the senders of one
+        role. Returns a sentence for people. Raises NotFound if none of them has a rate.
         """
         rated_roles = [
-            sender_role
+            (sender_role, members)
             for sender_role in self.plan.roles
             if sender_role.traits.sends
             and role in (None, sender_role.name)
             and self._schedules[sender_role.name]
+            and (members := self._workers_of(sender_role.name))
         ]
         if not rated_roles:
             raise NotFound("no running role has a rate: all send as fast as possible")
         sentences, rates = [], []
-        for sender_role in rated_roles:
-            new_rate = segment_at(self._schedules[sender_role.name], self._state.elapsed_s())
-            rate_per_s = per_s if per_s is not None else new_rate.end_per_s * (factor or 1)
-            self._schedules[sender_role.name] = (RateSegment(None, rate_per_s, rate_per_s),)
-            for member in self._workers_of(sender_role.name):
-                member.send(RateChange(per_s=rate_per_s / sender_role.workers_count))
+        for sender_role, members in rated_roles:
+            segment = segment_at(self._schedules[sender_role.name], self._state.elapsed_s())
+            worker_per_s = (
+                segment.end_per_s / sender_role.workers_count * (factor or 1)
+                if per_s is None
+                else per_s / len(members)
+            )
+            schedule_per_s = worker_per_s * sender_role.workers_count
+            self._schedules[sender_role.name] = (
+                RateSegment(None, schedule_per_s, schedule_per_s),
+            )
+            for member in members:
+                # An added worker has a schedule of its own.
+                member.send(RateChange(per_s=worker_per_s * member.orders.workers_count))
+            rate_per_s = worker_per_s * len(members)
             sentences.append(f"{sender_role.name} sends {rate_per_s:g} messages per second now")
             rates.append(f"{rate_per_s:,.0f}/s")
         # From here on the rate has no planned steps, so there is no knee to find.
@@ -571,10 +581,7 @@ class Benchmark:
         names = self._started_count if role is None else (role,)
         # An added worker that still starts would not understand it.
         ready_members = [
-            member
-            for name in names
-            for member in self._workers_of(name)
-            if member.is_ready and not member.was_killed
+            member for name in names for member in self._workers_of(name) if member.is_ready
         ]
         chosen_members = ready_members if role is None else ready_members[-1:]
         if not chosen_members:
@@ -639,15 +646,16 @@ class Benchmark:
             )
 
     def _workers_of(self, role: str) -> list[WorkerProcess]:
+        """Return the workers of a role that have neither ended nor been killed."""
         return [
             member
             for member in self._state.pool.members
-            if member.orders.role.name == role and not member.is_over
+            if member.orders.role.name == role and not member.is_over and not member.was_killed
         ]
 
     def _find_worker(self, role: str, worker_id: int | None) -> WorkerProcess:
         for member in reversed(self._workers_of(role)):
-            if worker_id in (None, member.orders.worker_id) and not member.was_killed:
+            if worker_id in (None, member.orders.worker_id):
                 return member
         raise NotFound(f"there is no worker {role}/{'*' if worker_id is None else worker_id}")
 

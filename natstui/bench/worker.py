@@ -135,6 +135,7 @@ class Worker:
         _prepare_process()
         # The controller may have ended before the worker is connected.
         read_task = asyncio.create_task(self._read_lines())
+        read_task.add_done_callback(self._on_read_end)
         connection = Connection.from_json_line(self._orders.connection)
         client = await connect(connection, on_link=self._on_link)
         link = self._link = WireLink(client.nc)
@@ -238,6 +239,13 @@ class Worker:
                 case _:
                     raise NatstuiError("a worker received a command before it was ready")
         self._end_orphaned()
+
+    def _on_read_end(self, read_task: asyncio.Task[None]) -> None:
+        """Fail and stop after an error of reading: no later command would be executed."""
+        error = None if read_task.cancelled() else read_task.exception()
+        if error is not None:
+            self._stop()
+            write_line(WorkerFailure(sentence=str(error), exit_code=NatstuiError.exit_code))
 
     async def _crash(self) -> None:
         """End as in a crash: written data arrives, unread data is lost."""

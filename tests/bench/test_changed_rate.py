@@ -1,14 +1,16 @@
 """The rate that a running benchmark shows after a change is the one that is sent."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
-from natstui.model.bench.plan import RateSegment, Role
+from natstui.errors import ActionRefusal
+from natstui.model.bench.plan import Fault, RateSegment, Role
 from natstui.model.bench.result import BenchmarkResult
-from natstui.model.records.benchmark import BenchmarkPhase, BenchmarkReport
+from natstui.model.records.benchmark import BenchmarkLog, BenchmarkPhase, BenchmarkReport
 from natstui.model.records.record import Record
 from tests.accounts import Account
 from tests.bench.running import Records, plan
@@ -92,3 +94,61 @@ async def test_the_changed_rate_is_that_of_added_workers_too_and_not_of_killed_o
     assert result.verdict == "stopped", result.notes
     # Each of the two that are left has half of it.
     assert 0.6 < since_msgs[1] / since_msgs[2] < 1.6, since_msgs
+
+
+def test_no_rate_changes_before_the_workers_have_started() -> None:
+    benchmark = Benchmark(plan(Role("pubs", "publish", schedule=RATE)), Connection(), Records())
+    with pytest.raises(ActionRefusal, match="the workers are still starting: try again"):
+        benchmark.change_rate(factor=1.25)
+
+
+@pytest.mark.server
+async def test_a_worker_that_joins_while_rate_and_payload_change_sends_by_them(
+    account: Account,
+) -> None:
+    records = Records()
+    what = plan(
+        Role("pubs", "publish", schedule=RATE),
+        duration_s=300,
+    )
+    benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
+    running = asyncio.ensure_future(benchmark.run())
+    await until_steady(records)
+    joining = asyncio.ensure_future(benchmark.add_worker("pubs"))
+    async with asyncio.timeout(WITHIN_S):
+        while len(benchmark.worker_pids()) < 2:
+            await asyncio.sleep(0.001)
+    assert not joining.done()
+    benchmark.change_payload("1000")
+    benchmark.change_rate(per_s=1000)
+    # It pauses and resumes who understands it.
+    assert benchmark.pause_or_resume("pubs") == "worker pubs/0 is paused"
+    assert benchmark.pause_or_resume("pubs") == "worker pubs/0 is resumed"
+    await joining
+    await until_sent(records, 1000, 1)
+    benchmark.stop()
+    result = await asyncio.wait_for(running, WITHIN_S)
+    (_, joined) = result.workers
+    assert (result.verdict, joined.ended) == ("stopped", "done"), result.notes
+    assert joined.counts.sent_bytes == 1000 * joined.counts.sent_msgs
+    # As many as it has in 10 s at the rate before.
+    assert (joined.rate_per_s or 0) > 2 * BEFORE_PER_S
+
+
+@pytest.mark.server
+async def test_a_planned_pause_is_of_a_worker_that_has_started(account: Account) -> None:
+    records = Records()
+    faults = (Fault(0.0, "add", "pubs"), Fault(0.05, "pause", "pubs"))
+    what = replace(plan(Role("pubs", "publish", schedule=RATE), duration_s=300), faults=faults)
+    benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
+    running = asyncio.ensure_future(benchmark.run())
+    await until_sent(records, 20, 1)
+    benchmark.stop()
+    result = await asyncio.wait_for(running, WITHIN_S)
+    assert [worker.ended for worker in result.workers] == ["done", "done"], result.notes
+    paused = [
+        record.worker
+        for record in records.all
+        if isinstance(record, BenchmarkLog) and record.text == "is paused"
+    ]
+    assert paused == ["pubs/0"]

@@ -18,7 +18,7 @@ from nats.aio.msg import Msg
 
 from natstui.bench.job import protocol
 from natstui.bench.job.job import published_msgs
-from natstui.bench.job.protocol import CreatedStream
+from natstui.bench.job.protocol import CreatedStream, RateChange, WorkerFailure
 from natstui.bench.run import progress
 from natstui.bench.run.controller import Benchmark
 from natstui.bench.wire import pull
@@ -532,6 +532,28 @@ async def test_a_worker_that_nobody_hears_ends_without_a_word_and_removes_what_i
         assert unheard.communicate(timeout=60)[1] == b""
     assert (unasked.returncode, unheard.returncode) == (0, 0)
     assert await _streams(account.url) == []
+
+
+@pytest.mark.slow
+async def test_a_command_that_comes_too_early_ends_a_worker_with_its_reason(
+    account: Account,
+) -> None:
+    own = replace_orders(
+        orders(Role("pubs", "publish", subject="bench")),
+        connection=Connection(servers=(account.url,)).to_json_line(),
+    )
+    with _process() as worker:
+        assert worker.stdin is not None and worker.stdout is not None
+        worker.stdin.write(protocol.encode(own) + protocol.encode(RateChange(per_s=5)))
+        worker.stdin.flush()
+        try:
+            async with asyncio.timeout(60):
+                output = await asyncio.to_thread(worker.stdout.read)
+        finally:
+            worker.kill()
+    lines = [protocol.decode_worker_line(line) for line in output.splitlines()]
+    failures = [line.sentence for line in lines if isinstance(line, WorkerFailure)]
+    assert failures == ["a worker received a command before it was ready"]
 
 
 @pytest.mark.slow

@@ -480,15 +480,17 @@ class Benchmark:
         """Multiply the rate of the senders by `factor`, or set it to `per_s` messages per second.
 
         The rate of a role is the sum over its running workers. `role` selects the senders of one
-        role. Returns a sentence for people. Raises NotFound if none of them has a rate.
+        role. Returns a sentence for people. Raises NotFound if none of them has a rate, and
+        ActionRefusal while workers are starting.
         """
+        self._check_started()
         rated_roles = [
             (sender_role, members)
             for sender_role in self.plan.roles
             if sender_role.traits.sends
             and role in (None, sender_role.name)
             and self._schedules[sender_role.name]
-            and (members := self._workers_of(sender_role.name))
+            and (members := self._started_workers_of(sender_role.name))
         ]
         if not rated_roles:
             raise NotFound("no running role has a rate: all send as fast as possible")
@@ -505,8 +507,7 @@ class Benchmark:
                 RateSegment(None, schedule_per_s, schedule_per_s),
             )
             for member in members:
-                # An added worker has a schedule of its own.
-                member.send(RateChange(per_s=worker_per_s * member.orders.workers_count))
+                _send_rate(member, worker_per_s)
             rate_per_s = worker_per_s * len(members)
             sentences.append(f"{sender_role.name} sends {rate_per_s:g} messages per second now")
             rates.append(f"{rate_per_s:,.0f}/s")
@@ -520,9 +521,9 @@ class Benchmark:
         `text` is parsed by `parse_payload`. Raises NotFound without a sender, ActionRefusal for a
         payload that this run cannot send, and UsageError for an invalid text.
         """
+        self._check_started()
         state = self._state
-        if not state.start_ns or self._max_payload_bytes is None:
-            raise ActionRefusal("the workers are still starting: try again in a moment")
+        assert self._max_payload_bytes is not None
         sender_roles = [
             sender_role for sender_role in self._sender_roles() if role in (None, sender_role.name)
         ]
@@ -537,7 +538,7 @@ class Benchmark:
         sentences = []
         for sender_role, changed in zip(sender_roles, changed_roles, strict=True):
             self._payloads[sender_role.name] = changed.payload
-            for member in self._workers_of(sender_role.name):
+            for member in self._started_workers_of(sender_role.name):
                 member.send(PayloadChange(payload=changed.payload))
             before, after = (
                 describe_payload(sender_role.payload),
@@ -565,7 +566,7 @@ class Benchmark:
 
         `worker_id` is its number in the role, None: the last worker. Raises NotFound without it.
         """
-        member = self._find_worker(role, worker_id)
+        member = _find_worker(self._workers_of(role), role, worker_id)
         member.kill()
         self._state.log("is killed", member, "killed", f"-{member.name}")
         return f"worker {member.name} is killed"
@@ -576,14 +577,10 @@ class Benchmark:
         Returns a sentence for people. The schedule continues meanwhile: overdue messages are sent
         after the pause. Raises NotFound, and ActionRefusal while workers are starting.
         """
-        if not self._state.start_ns:
-            raise ActionRefusal("the workers are still starting: try again in a moment")
+        self._check_started()
         names = self._started_count if role is None else (role,)
-        # An added worker that still starts would not understand it.
-        ready_members = [
-            member for name in names for member in self._workers_of(name) if member.is_ready
-        ]
-        chosen_members = ready_members if role is None else ready_members[-1:]
+        members = [member for name in names for member in self._started_workers_of(name)]
+        chosen_members = members if role is None else members[-1:]
         if not chosen_members:
             raise NotFound("no worker is running that could be frozen")
         is_resume = all(member.name in self._state.paused_names for member in chosen_members)
@@ -631,6 +628,10 @@ class Benchmark:
         if role in self._payloads:
             member.send(PayloadChange(payload=self._payloads[role]))
         member.send_start(self._start_command(time.monotonic_ns()))
+        if self._schedules[role] is not joining_role.schedule:
+            # It was changed while the worker started.
+            (segment,) = self._schedules[role]
+            _send_rate(member, segment.end_per_s / matching_roles[0].workers_count)
         state.log("is added", member, "added", f"+{member.name}")
         return f"worker {member.name} is added"
 
@@ -641,9 +642,15 @@ class Benchmark:
         elif fault.kind == "add":
             await self.add_worker(fault.role, is_planned=True)
         else:
+            members = self._started_workers_of(fault.role)
             self._pause_or_resume_worker(
-                self._find_worker(fault.role, fault.worker_id), is_pause=fault.kind == "pause"
+                _find_worker(members, fault.role, fault.worker_id), is_pause=fault.kind == "pause"
             )
+
+    def _check_started(self) -> None:
+        """Raise ActionRefusal while the first workers are starting."""
+        if not self._state.start_ns:
+            raise ActionRefusal("the workers are still starting: try again in a moment")
 
     def _workers_of(self, role: str) -> list[WorkerProcess]:
         """Return the workers of a role that have neither ended nor been killed."""
@@ -653,11 +660,24 @@ class Benchmark:
             if member.orders.role.name == role and not member.is_over and not member.was_killed
         ]
 
-    def _find_worker(self, role: str, worker_id: int | None) -> WorkerProcess:
-        for member in reversed(self._workers_of(role)):
-            if worker_id in (None, member.orders.worker_id):
-                return member
-        raise NotFound(f"there is no worker {role}/{'*' if worker_id is None else worker_id}")
+    def _started_workers_of(self, role: str) -> list[WorkerProcess]:
+        """Return the running workers of a role without those that are joining."""
+        return [member for member in self._workers_of(role) if member.was_started]
+
+
+def _find_worker(
+    members: Sequence[WorkerProcess], role: str, worker_id: int | None
+) -> WorkerProcess:
+    """Return the last of the members with this number; raises NotFound without it."""
+    for member in reversed(members):
+        if worker_id in (None, member.orders.worker_id):
+            return member
+    raise NotFound(f"there is no worker {role}/{'*' if worker_id is None else worker_id}")
+
+
+def _send_rate(member: WorkerProcess, per_s: float) -> None:
+    """Let a worker send `per_s` messages per second: its share of its schedule."""
+    member.send(RateChange(per_s=per_s * member.orders.workers_count))
 
 
 def _worker_end(member: WorkerProcess, members: Sequence[WorkerProcess]) -> WorkerEnd:

@@ -72,6 +72,11 @@ class WorkerProcess:
         return self.ready_ns > 0
 
     @property
+    def was_started(self) -> bool:
+        """Return whether the start command was sent: before it a worker executes no change."""
+        return self.start_ns > 0
+
+    @property
     def is_over(self) -> bool:
         """Return whether the worker writes no more lines."""
         return self.final_report is not None or self.has_exited

@@ -13,6 +13,7 @@ from natstui.errors import ActionRefusal
 from natstui.model.bench.plan import (
     BenchmarkPlan,
     Fault,
+    Pattern,
     RateSegment,
     Role,
     StreamPlan,
@@ -20,7 +21,8 @@ from natstui.model.bench.plan import (
 from natstui.model.records.benchmark import BenchmarkLog, BenchmarkPhase, BenchmarkReport
 from natstui.model.records.record import Record
 from tests.accounts import Account
-from tests.bench.running import Records, Run, check_sums
+from tests.bench.here import Workers, run_here
+from tests.bench.running import Records, Run, check_sums, plan
 
 pytestmark = pytest.mark.server
 
@@ -103,6 +105,23 @@ async def test_workers_that_are_held_do_nothing_until_they_go_on(account: Accoun
     assert (result.latencies.late.max_ns or 0) > 0.5e9
     assert result.accounting.lost_msgs == 0
     a_paused_receiver_read_nothing_until_it_went_on(records)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["js-publish-async", pytest.param("js-publish-sync", marks=pytest.mark.long)]
+)
+async def test_a_sender_that_is_paused_until_the_end_ends_and_has_missed_its_rate(
+    account: Account, pattern: Pattern
+) -> None:
+    async def pause(workers: Workers) -> None:
+        workers.all[0].job.running.clear()
+
+    pubs = Role("pubs", pattern, schedule=(RateSegment(None, 200, 200),))
+    what = plan(pubs, stream=STREAM, duration_s=0.5)
+    result = await run_here(Connection(servers=(account.url,)), what, pause)
+    assert result.accounting.sent_msgs + result.accounting.missed_msgs == 100
+    assert result.accounting.missed_msgs > 10
+    assert any(note.startswith("missed its rate") for note in result.notes)
 
 
 def a_paused_receiver_read_nothing_until_it_went_on(records: Records) -> None:

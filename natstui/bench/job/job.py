@@ -216,13 +216,13 @@ class Pace:
         The last message is that of the schedule, of the run, or of this worker's share.
         """
         while not self._job.stopping.is_set():
-            if not self._job.running.is_set():
-                await self._job.sleep(0.02)
-                continue
             now_ns = time.monotonic_ns()
             count = min(max_msgs, self._remaining_count())
             if not count or (self._job.end_ns is not None and now_ns >= self._job.end_ns):
                 return None
+            if not self._job.running.is_set():
+                await self._job.sleep(0.02)
+                continue
             if not self._job.schedule.is_open_loop:
                 return self._next_due(np.full(count, now_ns), now_ns)
             due_count = (

@@ -222,6 +222,8 @@ class Worker:
             counts=self._tally.totals(),
             last_sent_ns=self._tally.last_sent_ns,
             last_received_ns=self._tally.last_received_ns,
+            first_received_ns=self._tally.first_received_ns,
+            first_received_msgs=self._tally.first_received_msgs,
             received_sequences=self._tally.received_sequences.dump(),
             is_crash=is_crash,
         )

@@ -751,11 +751,18 @@ async def test_who_waits_for_core_messages_says_so_and_goes_on(
     running = asyncio.ensure_future(benchmark.run())
     await asyncio.wait_for(said.wait(), 60)
     client = await connect(Connection(servers=(account.url,)))
+    published_at_us = time.time_ns() // 1000
     for _ in range(3):
         await client.publish("own", b"x" * 128)
     result = await asyncio.wait_for(running, 60)
     came_msgs = result.counts.received_msgs + result.counts.foreign_msgs
     assert (result.verdict, came_msgs) == ("ok", 3)
+    # The half second in which it waited is no part of what it measured.
+    assert result.duration_s < 0.5
+    assert benchmark.timeline is not None
+    measured_us = benchmark.timeline.ended_at_us - benchmark.timeline.began_at_us
+    assert measured_us == round(result.duration_s * 1e6)
+    assert benchmark.timeline.began_at_us > published_at_us
     await client.close()
 
 

@@ -138,6 +138,10 @@ class FinalReport(_Line, frozen=True, tag="final"):
     counts: Counts
     last_sent_ns: int
     last_received_ns: int
+    first_received_ns: int
+    """Time of the first read with a received message of the steady phase; 0 without one."""
+    first_received_msgs: int
+    """Number of messages of the steady phase in that read."""
     received_sequences: dict[str, dict[str, str]]
     """The result of `ReceivedSequences.dump`."""
     is_crash: bool = False

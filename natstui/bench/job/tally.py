@@ -86,6 +86,10 @@ class Tally:
         """Latencies of messages due later are not counted; None: no end."""
         self.last_sent_ns = 0
         self.last_received_ns = 0
+        self.first_received_ns = 0
+        """Time of the first read with a received message of the steady phase; 0 before it."""
+        self.first_received_msgs = 0
+        """Number of messages of the steady phase in that read."""
         self._totals = dict.fromkeys(_COUNT_NAMES, 0)
         self._reported_totals = dict(self._totals)
         self._histograms = {name: LatencyHistogram() for name in LATENCY_FIELDS}
@@ -202,6 +206,9 @@ class Tally:
             self._totals["steady_received_msgs"] += steady_count
             self._totals["steady_received_bytes"] += steady_count * size_bytes
             self.last_received_ns = now_ns
+            if now_ns == (self.first_received_ns or now_ns):
+                self.first_received_ns = now_ns
+                self.first_received_msgs += steady_count
 
     def count_repeats(self, stream_seqs: Int64s) -> None:
         """Count repeats and wrong order by the stream sequences of received messages."""

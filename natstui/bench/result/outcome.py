@@ -74,6 +74,10 @@ class WorkerEnd:
     ended: EndKind
     latencies: Latencies = field(default_factory=Latencies)
     most_in_flight_msgs: int | None = None
+    first_received_ns: int = 0
+    """Time of the first read with a received message of the steady phase; 0 without one."""
+    first_received_msgs: int = 0
+    """Number of messages of the steady phase in that read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,30 @@ class RunOutcome:
     """Role → the consumer that its workers shared, before and after the run."""
     server_cpu: ServerCpu = _NOT_MEASURED
 
+    @property
+    def waits_for_others(self) -> bool:
+        """Return whether no worker sends or gets messages: the run begins when others publish."""
+        return not any(role.traits.has_end for role in self.plan.roles)
+
+    @property
+    def measured_ns(self) -> int:
+        """Return the start of the measured part: the steady phase, or the first message in it.
+
+        The first message counts for a run that waits for others.
+        """
+        first_ns = [worker.first_received_ns for worker in self.workers]
+        if not self.waits_for_others or not any(first_ns):
+            return self.steady_ns
+        return min(filter(None, first_ns))
+
+    def measured_received_msgs(self, worker: WorkerEnd) -> int:
+        """Return how many messages a worker received after the start of the measured part."""
+        received_msgs = worker.counts.reported.steady_received_msgs
+        if self.waits_for_others and worker.first_received_ns == self.measured_ns:
+            # They were read at the start: some of them came before it.
+            return received_msgs - worker.first_received_msgs
+        return received_msgs
+
 
 def make_result(outcome: RunOutcome) -> BenchmarkResult:
     """Return the result of a run: accounting, rates, latencies, verdict and notes."""
@@ -114,7 +142,7 @@ def make_result(outcome: RunOutcome) -> BenchmarkResult:
     return BenchmarkResult(
         title=outcome.plan.title,
         started_at_us=outcome.started_at_us,
-        duration_s=_duration_s(outcome.steady_ns, _last_ns(outcome.workers, outcome.ended_ns)),
+        duration_s=_duration_s(outcome.measured_ns, _last_ns(outcome.workers, outcome.ended_ns)),
         verdict=verdict,
         partial=verdict in ("failed", "stopped")
         or any(w.ended == "died" for w in outcome.workers),
@@ -169,7 +197,7 @@ def _publish_rate(outcome: RunOutcome) -> float | None:
         steady_published_msgs(sender.counts.role, sender.counts.reported) for sender in senders
     )
     last_ns = max((worker.last_sent_ns for worker in senders), default=0)
-    return total / _duration_s(outcome.steady_ns, last_ns) if last_ns else None
+    return _rate_per_s(total, outcome.steady_ns, last_ns)
 
 
 def _receive_rate(outcome: RunOutcome) -> float | None:
@@ -179,12 +207,14 @@ def _receive_rate(outcome: RunOutcome) -> float | None:
         if (traits := worker.counts.role.traits).receives_replies
         or (traits.receives and not traits.responds)
     ]
-    total = sum(
-        steady_received_msgs(receiver.counts.role, receiver.counts.reported)
-        for receiver in receivers
-    )
+    total = sum(map(outcome.measured_received_msgs, receivers))
     last_ns = max((worker.last_received_ns for worker in receivers), default=0)
-    return total / _duration_s(outcome.steady_ns, last_ns) if last_ns else None
+    return _rate_per_s(total, outcome.measured_ns, last_ns)
+
+
+def _rate_per_s(msgs: int, start_ns: int, last_ns: int) -> float | None:
+    """Return the rate of messages from a start to a last time; None if that is no time."""
+    return msgs / _duration_s(start_ns, last_ns) if last_ns > start_ns else None
 
 
 def _fan_out(plan: BenchmarkPlan, accounting: Accounting) -> float | None:
@@ -267,7 +297,7 @@ def _worker_result(outcome: RunOutcome, worker: WorkerEnd) -> WorkerResult:
     traits = counts.role.traits
     receives = traits.receives or traits.reads_stored or traits.replies
     published_msgs = steady_published_msgs(counts.role, counts.reported)
-    msgs = counts.reported.steady_received_msgs if receives else published_msgs
+    msgs = outcome.measured_received_msgs(worker) if receives else published_msgs
     main = main_latency(worker.latencies)
     return WorkerResult(
         role=counts.role.name,
@@ -275,7 +305,7 @@ def _worker_result(outcome: RunOutcome, worker: WorkerEnd) -> WorkerResult:
         pattern=counts.role.pattern,
         counts=counts.reported,
         cpu_ratio=worker.cpu_ratio,
-        rate_per_s=msgs / _duration_s(outcome.steady_ns, last_ns) if last_ns else None,
+        rate_per_s=_rate_per_s(msgs, outcome.measured_ns, last_ns),
         ended=worker.ended,
         latency=None if main is None else main[0],
         p50_ns=None if main is None else main[1].percentile_ns(50),

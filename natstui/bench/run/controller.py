@@ -413,8 +413,9 @@ class Benchmark:
         )
         await state.pool.end_all()
         state.release_reports(is_final=True)
-        result = make_result(await self._read_outcome(assets, server_cpu))
-        began_at_us = state.wall_us(state.steady_ns)
+        outcome = await self._read_outcome(assets, server_cpu)
+        result = make_result(outcome)
+        began_at_us = state.wall_us(outcome.measured_ns)
         ended_at_us = began_at_us + round(result.duration_s * 1e6)
         self._timeline = state.timeline.timeline(began_at_us, ended_at_us)
         return result
@@ -701,6 +702,8 @@ def _worker_end(member: WorkerProcess, members: Sequence[WorkerProcess]) -> Work
         counts=worker_counts,
         last_sent_ns=0 if final_report is None else final_report.last_sent_ns,
         last_received_ns=0 if final_report is None else final_report.last_received_ns,
+        first_received_ns=0 if final_report is None else final_report.first_received_ns,
+        first_received_msgs=0 if final_report is None else final_report.first_received_msgs,
         cpu_ratio=member.steady_cpu_s / member.steady_s if member.steady_s > 0.05 else None,
         ended=_end_kind(member),
         latencies=member.latencies.total(),

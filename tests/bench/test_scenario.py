@@ -59,6 +59,7 @@ def test_a_ramp_comes_before_the_rate() -> None:
         (('title = "t"', 'title = "t'), "not TOML"),
         (("rate = 1000", "payload = { duplicates = 0.5 }"), "duplicates need msg-ids"),
         (("rate = 1000", 'payload = { kind = "file", file = "/no" }'), "does not exist"),
+        (('"js-publish-async"', '"js-get-batch"'), "pattern js-get-batch works without a rate"),
         (
             ("rate = 1000", 'rate = 1000\nclient = "nats-py"'),
             "role 1 has no `client`: natstui measures with its own client only",

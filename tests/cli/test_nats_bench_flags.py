@@ -64,9 +64,8 @@ REFUSED = {
     "js fetch --filter": "then use --consumer NAME",
     "js get batch --filter": "first create a consumer with this filter",
     "service serve x --sleep": "a service in a benchmark replies at once",
-    "js get sync --sleep": "no role of this benchmark receives",
+    "service serve x --msgs": "no role of this benchmark ends after a number of messages",
     "js get batch --sleep": "no role of this benchmark receives",
-    "kv get --sleep": "no role of this benchmark receives",
 }
 """And `--persistasync` of every form."""
 
@@ -144,6 +143,10 @@ def test_flags_of_readers_buckets_and_services(plan_of: Any) -> None:
     assert role.schedule == (RateSegment(None, 400.0, 400.0),)
     (role,) = plan_of("js pub fast x --batch 100 --max-outstanding-acks 3")[0].roles
     assert role.window_msgs == 300
+    for line in ("js get --stream S", "kv get --bucket B"):
+        for flag in ("--rate 400", "--throughput 400", "--clients 4 --sleep 10ms"):
+            (role,) = plan_of(f"{line} {flag}")[0].roles
+            assert role.schedule == (RateSegment(None, 400.0, 400.0),), (line, flag)
     plan = plan_of("kv put --msgs 500 --history 4")[0]
     assert (plan.roles[0].subjects_count, plan.stream.history_count) == (500, 4)
     plan = plan_of("kv get --bucket B --randomize 9")[0]
@@ -170,6 +173,12 @@ def test_flags_of_readers_buckets_and_services(plan_of: Any) -> None:
         ("js pub async x --stream S --maxbytes 5MB", "this option works only with --create"),
         ("js pub async x --stream S --purge", "natstui stream purge S"),
         ("js push --stream S --consumer C", "a push consumer is always created for the run"),
+        ("js get-batch --stream S --rate 100", "no role of this benchmark has a rate"),
+        ("sub x --rate 100", "no role of this benchmark has a rate"),
+        ("pub x --subs 3", "no role of this benchmark receives"),
+        ("js consume --stream S --pubs 5", "no role of this benchmark sends or gets messages"),
+        ("pub x --acks none", "no role of this benchmark acknowledges"),
+        ("js consume --stream S --storage file", "this option works only with --create"),
         ("kv get", "name the bucket to read: --bucket NAME"),
     ],
 )

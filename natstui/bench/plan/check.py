@@ -80,6 +80,8 @@ def _role_errors(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
         yield f"the payload file {role.payload.file!r} does not exist, or is no plain file"
     if role.payload.duplicate_ratio and not role.payload.msg_ids:
         yield "duplicates need msg-ids: without an id the server cannot detect them"
+    if role.schedule and not traits.has_rate:
+        yield f"pattern {pattern} works without a rate"
     if role.queue is not None and not traits.has_queue:
         yield f"pattern {pattern} works without a queue group"
 

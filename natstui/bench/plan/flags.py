@@ -9,7 +9,7 @@ from typing import Any, get_args
 from natstui.bench.plan.check import check_plan, with_file_size
 from natstui.bench.plan.scenario import rate_segments
 from natstui.errors import UsageError
-from natstui.model.bench.patterns import patterns_with, traits
+from natstui.model.bench.patterns import traits
 from natstui.model.bench.plan import (
     Acks,
     BenchmarkPlan,
@@ -39,6 +39,14 @@ def _change_roles(
 
 def _sends(role: Role) -> bool:
     return role.traits.sends
+
+
+def _has_rate(role: Role) -> bool:
+    return role.traits.has_rate
+
+
+def _receives(role: Role) -> bool:
+    return role.traits.receives
 
 
 def _has_end(role: Role) -> bool:
@@ -73,30 +81,25 @@ def _set_clients(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
 
 
 def _set_sleep(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Set the rate of each sender to one message per `value`, a duration.
+    """Set the rate of each worker that has one to one message per `value`, a duration.
 
-    Without senders, set the processing delay of the receivers.
+    Without such workers, set the processing delay of the receivers.
     """
     each_s = parse_duration_ns(value) / 1e9
     if not each_s:
         return plan
-    if any(map(_sends, plan.roles)):
+    if any(map(_has_rate, plan.roles)):
 
         def set_rate(role: Role) -> Role:
             per_s = role.workers_count / each_s
             return replace(role, schedule=(RateSegment(None, per_s, per_s),))
 
-        return _change_roles(plan, _sends, set_rate, "sends")
+        return _change_roles(plan, _has_rate, set_rate, "has a rate")
     if any(role.traits.replies for role in plan.roles):
         raise ValueError(
             "a service in a benchmark replies at once; for a delay use natstui reply NAME --sleep"
         )
-    return _change_roles(
-        plan,
-        lambda role: role.traits.receives,
-        lambda role: replace(role, think_s=each_s),
-        "receives",
-    )
+    return _change_roles(plan, _receives, lambda role: replace(role, think_s=each_s), "receives")
 
 
 def _add_headers(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
@@ -339,11 +342,6 @@ def _checked_plan(title: str, roles: list[Role], stream: StreamPlan | None) -> B
     return plan
 
 
-_SENDING_PATTERNS = patterns_with(lambda row: row.sends)
-_RECEIVING_PATTERNS = patterns_with(lambda row: row.receives)
-_LIMITED_PATTERNS = patterns_with(lambda row: row.has_end)
-
-
 def with_changes(plan: BenchmarkPlan, changes: Mapping[str, str]) -> BenchmarkPlan:
     """Return the plan with changes by flags: name → typed text.
 
@@ -362,17 +360,6 @@ def with_changes(plan: BenchmarkPlan, changes: Mapping[str, str]) -> BenchmarkPl
     return plan
 
 
-def _set_in_patterns(
-    plan: BenchmarkPlan, patterns: frozenset[str], **changes: Any
-) -> BenchmarkPlan:
-    return replace(
-        plan,
-        roles=tuple(
-            replace(role, **changes) if role.pattern in patterns else role for role in plan.roles
-        ),
-    )
-
-
 def _set_size(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     size_bytes = parse_bytes(value)
     return replace(
@@ -385,42 +372,72 @@ def _set_size(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
 
 
 def _set_duration(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    timed_plan = replace(plan, duration_s=parse_duration_ns(value) / 1e9)
-    return _set_in_patterns(timed_plan, _LIMITED_PATTERNS, total_msgs=None)
+    return replace(
+        plan,
+        duration_s=parse_duration_ns(value) / 1e9,
+        roles=tuple(
+            replace(role, total_msgs=None) if _has_end(role) else role for role in plan.roles
+        ),
+    )
 
 
 def _set_msgs(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    has_role_with_end = any(map(_has_end, plan.roles))
-    return _set_in_patterns(
+    total = parse_count(value)
+    return _change_roles(
         plan,
-        _LIMITED_PATTERNS if has_role_with_end else _RECEIVING_PATTERNS,
-        total_msgs=parse_count(value),
+        _has_end if any(map(_has_end, plan.roles)) else _receives,
+        lambda role: replace(role, total_msgs=total),
+        "ends after a number of messages",
     )
 
 
 def _set_rate(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     per_s = parse_count(value)
-    return _set_in_patterns(
-        plan, _SENDING_PATTERNS, schedule=rate_segments(float(per_s)) if per_s else ()
+    schedule = rate_segments(float(per_s)) if per_s else ()
+    return _change_roles(
+        plan, _has_rate, lambda role: replace(role, schedule=schedule), "has a rate"
     )
 
 
-def _set_stream(plan: BenchmarkPlan, value: str, name: str) -> BenchmarkPlan:
+def _set_pubs(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+    count = parse_count(value)
+    return _change_roles(
+        plan,
+        _has_end,
+        lambda role: replace(role, workers_count=count),
+        "sends or gets messages",
+    )
+
+
+def _set_subs(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+    count = parse_count(value)
+    return _change_roles(
+        plan, _receives, lambda role: replace(role, workers_count=count), "receives"
+    )
+
+
+def _set_storage(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
+    if value not in ("file", "memory"):
+        raise ValueError(f"{value!r} must be file or memory")
+    changes: dict[str, Any] = {"storage": value}
+    changed_plan = _change_new_stream(plan, **changes)
+    if plan.responses is None:
+        return changed_plan
+    return replace(changed_plan, responses=replace(plan.responses, **changes))
+
+
+def _set_stream(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     if plan.stream is None:
         raise ValueError("this scenario works without a stream")
-    if name == "storage" and value not in ("file", "memory"):
-        raise ValueError(f"{value!r} must be file or memory")
-    changes: dict[str, Any] = {name: value}
-    if plan.responses is not None and name != "name":
-        plan = replace(plan, responses=replace(plan.responses, **changes))
-    assert plan.stream is not None
-    return replace(plan, stream=replace(plan.stream, **changes))
+    return replace(plan, stream=replace(plan.stream, name=value))
 
 
 def _set_acks(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     if value not in get_args(Acks):
         raise ValueError(f"{value!r} is not one of {', '.join(get_args(Acks))}")
-    return _set_in_all_roles(plan, "acks", value)
+    return _change_roles(
+        plan, _has_shared_consumer, lambda role: _with_field(role, "acks", value), "acknowledges"
+    )
 
 
 def _set_in_all_roles(plan: BenchmarkPlan, name: str, value: object) -> BenchmarkPlan:
@@ -438,14 +455,10 @@ _CHANGES: dict[str, Callable[[BenchmarkPlan, str], BenchmarkPlan]] = {
     "rate": _set_rate,
     "size": _set_size,
     "workers": lambda plan, value: _set_in_all_roles(plan, "workers_count", parse_count(value)),
-    "pubs": lambda plan, value: _set_in_patterns(
-        plan, _LIMITED_PATTERNS, workers_count=parse_count(value)
-    ),
-    "subs": lambda plan, value: _set_in_patterns(
-        plan, _RECEIVING_PATTERNS, workers_count=parse_count(value)
-    ),
-    "stream": lambda plan, value: _set_stream(plan, value, "name"),
-    "storage": lambda plan, value: _set_stream(plan, value, "storage"),
+    "pubs": _set_pubs,
+    "subs": _set_subs,
+    "stream": _set_stream,
+    "storage": _set_storage,
     "acks": _set_acks,
     "batch": lambda plan, value: _set_in_all_roles(plan, "batch_msgs", parse_count(value)),
     "window": lambda plan, value: _set_in_all_roles(plan, "window_msgs", parse_count(value)),

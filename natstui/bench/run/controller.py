@@ -478,39 +478,38 @@ class Benchmark:
     def change_rate(
         self, *, factor: float | None = None, per_s: float | None = None, role: str | None = None
     ) -> str:
-        """Multiply the rate of the senders by `factor`, or set it to `per_s` messages per second.
+        """Multiply the rates of roles by `factor`, or set them to `per_s` messages per second.
 
-        The rate of a role is the sum over its running workers. `role` selects the senders of one
-        role. Returns a sentence for people. Raises NotFound if none of them has a rate, and
-        ActionRefusal while workers are starting.
+        The rate of a role is the sum over its running workers. `role` selects one role. Returns
+        a sentence for people. Raises NotFound if no role has a rate, and ActionRefusal while
+        workers are starting.
         """
         self._check_started()
         rated_roles = [
-            (sender_role, members)
-            for sender_role in self.plan.roles
-            if sender_role.traits.sends
-            and role in (None, sender_role.name)
-            and self._schedules[sender_role.name]
-            and (members := self._started_workers_of(sender_role.name))
+            (rated_role, members)
+            for rated_role in self.plan.roles
+            if rated_role.traits.has_rate
+            and role in (None, rated_role.name)
+            and self._schedules[rated_role.name]
+            and (members := self._started_workers_of(rated_role.name))
         ]
         if not rated_roles:
             raise NotFound("no running role has a rate: all send as fast as possible")
         sentences, rates = [], []
-        for sender_role, members in rated_roles:
-            segment = segment_at(self._schedules[sender_role.name], self._state.elapsed_s())
+        for rated_role, members in rated_roles:
+            segment = segment_at(self._schedules[rated_role.name], self._state.elapsed_s())
             worker_per_s = (
-                segment.end_per_s / sender_role.workers_count * (factor or 1)
+                segment.end_per_s / rated_role.workers_count * (factor or 1)
                 if per_s is None
                 else per_s / len(members)
             )
-            schedule_per_s = worker_per_s * sender_role.workers_count
-            self._schedules[sender_role.name] = (
-                RateSegment(None, schedule_per_s, schedule_per_s),
-            )
+            schedule_per_s = worker_per_s * rated_role.workers_count
+            self._schedules[rated_role.name] = (RateSegment(None, schedule_per_s, schedule_per_s),)
             for member in members:
                 _send_rate(member, worker_per_s)
             rate_per_s = worker_per_s * len(members)
-            sentences.append(f"{sender_role.name} sends {rate_per_s:g} messages per second now")
+            verb = "sends" if rated_role.traits.sends else "gets"
+            sentences.append(f"{rated_role.name} {verb} {rate_per_s:g} messages per second now")
             rates.append(f"{rate_per_s:,.0f}/s")
         # From here on the rate has no planned steps, so there is no knee to find.
         self._state.knee = Knee(replace(self.plan, roles=()))

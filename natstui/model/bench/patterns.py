@@ -73,6 +73,11 @@ class PatternTraits:
         return self.sends or self.reads_stored
 
     @property
+    def has_rate(self) -> bool:
+        """Return whether the role sends messages, or gets them one by one, by a schedule."""
+        return self.sends or (self.reads_stored and self.is_slow)
+
+    @property
     def has_shared_consumer(self) -> bool:
         """Return whether the workers of the role share a consumer."""
         return self.consumes and not self.is_ordered

@@ -20,12 +20,13 @@ from natstui.bench.job import protocol
 from natstui.bench.job.job import published_msgs
 from natstui.bench.job.protocol import CreatedStream, RateChange, WorkerFailure
 from natstui.bench.run import progress
+from natstui.bench.run.assets import RunAssets
 from natstui.bench.run.controller import Benchmark
 from natstui.bench.wire import pull
 from natstui.bench.wire.batches import FastPublisher
 from natstui.bench.worker import clean_up
 from natstui.children import module_command
-from natstui.config.connection import Connection
+from natstui.config.connection import Connection, Secret
 from natstui.errors import ActionRefusal, NotFound, PermissionDenied, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.testbed.broker import Broker
@@ -135,8 +136,6 @@ async def test_a_subject_nobody_stores_ends_the_run(account: Account) -> None:
 async def test_a_denied_subject_is_named(
     nats_server_factory: Callable[..., Broker], pattern: Pattern
 ) -> None:
-    from natstui.config.connection import Secret
-
     url = nats_server_factory(DENYING).url
     role = Role("pubs", pattern, 1, schedule=(RateSegment(None, 500, 500),))
     what = plan(role, stream=STREAM, duration_s=2)
@@ -387,6 +386,55 @@ async def test_a_stream_with_more_messages_than_workers_have_sent_is_not_removed
         if kept:
             await own.request("STREAM.DELETE.FAILING")
     await own.close()
+
+
+KEEPING = """
+authorization { users: [ { user: u, password: p, permissions: {
+  publish: { deny: ["$JS.API.STREAM.DELETE.FAILING", "$JS.API.CONSUMER.LIST.OTHERS"] } } } ] }
+"""
+
+
+async def test_a_created_stream_that_cannot_be_deleted_is_named_and_the_others_are_deleted(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    url = nats_server_factory(KEEPING).url
+    connection = Connection(servers=(url,), user="u", password=Secret("p"))
+    payload = Payload(kind="json", size_bytes=200)
+    roles = (
+        Role("workers", "js-respond", subject="bench", payload=payload),
+        Role("askers", "js-request", subject="bench", payload=payload, total_msgs=10),
+    )
+    responses = StreamPlan("BACK", subjects=("bench-responses.*",))
+    what = replace(plan(*roles, stream=STREAM), responses=responses)
+    result = await asyncio.wait_for(Benchmark(what, connection, Records()).run(), 60)
+    assert result.verdict == "ok", result.notes
+    assert (
+        "stream FAILING could not be deleted: the user has no permission to publish to "
+        '"$JS.API.STREAM.DELETE.FAILING": natstui stream rm FAILING removes it'
+    ) in result.notes
+    client = await connect(connection)
+    assert json.loads(await client.request("STREAM.NAMES"))["streams"] == ["FAILING"]
+    # What was asked for first is deleted, whether or not consumers may be listed.
+    await client.request("STREAM.CREATE.OTHERS", {"name": "OTHERS", "subjects": ["others"]})
+    what = plan(Role("subs", "js-consume"), stream=StreamPlan("OTHERS", create=False))
+    assets = RunAssets(client, what, "run")
+    await assets.create()
+    assert json.loads(await client.request("CONSUMER.NAMES.OTHERS"))["total"] == 1
+    assert await assets.remove({}) == ()
+    assert json.loads(await client.request("CONSUMER.NAMES.OTHERS"))["total"] == 0
+    await client.close()
+
+
+async def test_a_created_stream_is_named_where_its_server_is_gone(nats_server: Broker) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    what = plan(Role("pubs", "js-publish-sync", total_msgs=5), stream=STREAM)
+    assets = RunAssets(client, what, "run")
+    await assets.create()
+    await asyncio.to_thread(nats_server.kill)
+    (kept,) = await assets.remove({})
+    assert kept.startswith("stream FAILING could not be deleted: ")
+    assert kept.endswith(": natstui stream rm FAILING removes it")
+    await client.close()
 
 
 def test_messages_of_a_worker_count_for_the_stream_that_stores_them() -> None:

@@ -17,6 +17,7 @@ from natstui.errors import (
     ActionRefusal,
     Conflict,
     JetStreamUnavailable,
+    NatstuiError,
     NotFound,
     PermissionDenied,
     RequestFailed,
@@ -470,18 +471,30 @@ class RunAssets:
         return SubjectCounts(msgs, sum(page.left_count for page in pages))
 
     async def remove(self, own_msgs: Mapping[str, int]) -> tuple[str, ...]:
-        """Delete the assets that the run created; return a sentence for each that is kept.
+        """Delete the assets that the run created; return a sentence for each stream that is kept.
 
         A stream with more messages than `own_msgs`, which the workers have published, by stream,
-        is kept: it has messages of others.
+        is kept: it has messages of others. Consumers that cannot be deleted expire.
         """
-        kept_assets = list[str]()
-        for verb in (*self.cleanup_verbs(), *await self._leftover_verbs()):
-            with contextlib.suppress(NotFound):
-                kept_assets.append(
-                    await delete_asset(self.client, verb, self.created_streams, own_msgs)
-                )
-        return tuple(filter(None, kept_assets))
+        kept_streams = [await self._delete(verb, own_msgs) for verb in self.cleanup_verbs()]
+        with contextlib.suppress(NatstuiError):
+            for verb in await self._leftover_verbs():
+                await self._delete(verb, own_msgs)
+        return tuple(filter(None, kept_streams))
+
+    async def _delete(self, verb: str, own_msgs: Mapping[str, int]) -> str:
+        """Delete an asset by an API verb; return why it is kept if it is a stream, else ""."""
+        try:
+            return await delete_asset(self.client, verb, self.created_streams, own_msgs)
+        except NotFound:
+            return ""
+        except NatstuiError as error:
+            kind, _, name = verb.partition(".DELETE.")
+            if kind != "STREAM":
+                return ""
+            return (
+                f"stream {name} could not be deleted: {error}: natstui stream rm {name} removes it"
+            )
 
     async def _leftover_verbs(self) -> tuple[str, ...]:
         """Return the API verbs that delete the consumers that killed workers left."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -286,9 +285,7 @@ class Benchmark:
         finally:
             try:
                 await state.pool.end_all()
-                # A disconnected server cannot delete anything; consumers expire.
-                with contextlib.suppress(NatstuiError):
-                    kept_assets = await assets.remove(state.pool.published_msgs())
+                kept_assets = await assets.remove(state.pool.published_msgs())
                 for text in kept_assets:
                     state.log(text)
             finally:

@@ -20,6 +20,7 @@ from natstui.model.bench.plan import (
     StreamPlan,
 )
 from tests.accounts import Account
+from tests.bench.here import Workers, run_here
 from tests.bench.running import Records, Run, plan, run_plan
 
 pytestmark = pytest.mark.server
@@ -162,6 +163,39 @@ async def test_stored_messages_are_read_back(run: Run) -> None:
     assert result.latencies.rtt.total_count == 1800
     result = await run(Role("subs", "js-consume", 1, acks="none"), stream=stream)
     assert (result.accounting.received_msgs, result.accounting.lost_msgs) == (700, 0)
+
+
+async def test_stored_messages_are_read_in_order_also_where_some_are_deleted(
+    run: Run, account: Account
+) -> None:
+    nc = await nats.connect(account.url)
+    js = nc.jetstream()
+    await js.add_stream(name="PATTERNS", subjects=["bench"], allow_direct=True)
+    sizes_bytes = (1, 10, 100, 1000, 10_000, 100_000)
+    for size_bytes in sizes_bytes:
+        await js.publish("bench", b"x" * size_bytes, headers={"Nats-Sequence": "1"})
+    for seq in (2, 3, 6):
+        await js.delete_msg("PATTERNS", seq)
+    left_bytes = 1 + 1000 + 10_000
+    reader = Role("readers", "js-get", total_msgs=7)
+    result = await run(reader, stream=replace(STREAM, create=False))
+    (worker,) = result.workers
+    assert (result.verdict, worker.counts.received_msgs) == ("ok", 7), result.notes
+    assert worker.counts.received_bytes == 2 * left_bytes + 1
+
+    async def purge(workers: Workers) -> None:
+        """Purge what the reader began with, and then the last message."""
+        while workers.sum("received_msgs") < 10:
+            await asyncio.sleep(0.001)
+        await js.purge_stream("PATTERNS", keep=1)
+        await js.publish("bench", b"newer")
+        await js.purge_stream("PATTERNS", seq=6)
+
+    endless = plan(replace(reader, total_msgs=None), stream=replace(STREAM, create=False),
+                   duration_s=1.0)  # fmt: skip
+    result = await run_here(Connection(servers=(account.url,)), endless, purge)
+    assert result.verdict == "ok", result.notes
+    await nc.close()
 
 
 async def test_keys_of_a_bucket_that_no_benchmark_made_are_not_overwritten(

@@ -1,7 +1,8 @@
-"""Reads the reply subjects of JetStream deliveries, and writes acks."""
+"""Reads where delivered and got messages are stored, and writes acks."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from natstui.bench.wire.frames import FrameRun, ProtocolError
 from natstui.model.bench.plan import Role
 
 _HASH_MULTIPLIER = np.uint64(2654435761)
+_SEQ = re.compile(rb"\r\nNats-Sequence: *(\d+)", re.IGNORECASE)
 _NAK_BYTES = np.frombuffer(b"-NAK", np.uint8)
 
 
@@ -53,6 +55,13 @@ def read_deliveries(run: FrameRun, consumer: tuple[str, str] | None = None) -> D
         columns.append(read_digits(replies[:, start : start + len(token)]))
         start += len(token) + 1
     return Deliveries(replies, columns[0], columns[1], columns[2], columns[3])
+
+
+def got_seq(headers: bytes) -> int | None:
+    """Return the stream sequence in the headers of a reply to DIRECT.GET; None without one."""
+    # Publishers may use the same name: the server's own header comes behind theirs.
+    seqs = _SEQ.findall(headers)
+    return int(seqs[-1]) if seqs else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from natstui.bench.job.job import Job, RetryPolicy
+from natstui.bench.wire.deliveries import got_seq
 from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import WireLink
 from natstui.errors import NatstuiError, NotFound, RequestFailed
@@ -18,7 +19,6 @@ from natstui.errors import NatstuiError, NotFound, RequestFailed
 _END_STATUS = 204
 _MAX_OPEN_REQUESTS = 2
 """Requests in flight in a stream without gaps, where the start of the next one is known."""
-_SEQ = re.compile(rb"\r\nNats-Sequence: *(\d+)", re.IGNORECASE)
 _LAST_SEQ = re.compile(rb"Nats-Last-Sequence: *(\d+)", re.IGNORECASE)
 
 
@@ -131,14 +131,14 @@ class BatchGetter:
     def _remaining_request(self, request: _PendingBatch) -> _PendingBatch | None:
         """Return a request for the rest of the oldest open request; None without a rest."""
         newest, left_msgs = self._newest_run, request.batch_msgs - self._received_msgs
-        seqs = newest and _SEQ.findall(newest.text(len(newest) - 1, newest.layout.headers))
-        if not seqs or left_msgs <= 0:
+        if newest is None or left_msgs <= 0:
             return None
-        # Publishers may use the same name: the server's own header comes behind theirs.
-        seq = int(seqs[-1]) + 1
+        seq = got_seq(newest.text(len(newest) - 1, newest.layout.headers))
+        if seq is None:
+            return None
         if not self._has_no_gaps:
-            self._set_next_seq(seq + left_msgs)
-        return replace(request, seq=seq, batch_msgs=left_msgs)
+            self._set_next_seq(seq + 1 + left_msgs)
+        return replace(request, seq=seq + 1, batch_msgs=left_msgs)
 
     def _count_read(self) -> None:
         """Count the messages of the last read of the socket, and record their latency."""

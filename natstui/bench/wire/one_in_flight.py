@@ -23,6 +23,7 @@ from natstui.bench.job.job import Job, Pace, RetryPolicy
 from natstui.bench.job.protocol import Orders
 from natstui.bench.job.tally import Tally
 from natstui.bench.job.template import SEQ_DIGITS, FrameFormat, FrameTemplate
+from natstui.bench.wire.deliveries import got_seq
 from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import WireLink, blocking_socket, receive_data
 from natstui.bench.wire.publish import error_code, no_stream_error, refusal_error
@@ -143,6 +144,7 @@ _READ_BYTES = 1 << 16
 _FIELDS_COUNT = {b"MSG": 3, b"HMSG": 4}
 """Verb of a reply → number of fields after the verb, without a reply subject."""
 _NO_STATUS = b"NATS/1.0\r\n"
+_NOT_FOUND = 404
 
 
 class _PendingReply:
@@ -150,6 +152,7 @@ class _PendingReply:
 
     def __init__(self, inbox: bytes) -> None:
         self.payload: bytes | None = None
+        self.headers = b""
         self.status: int | None = None
         self.arrived = asyncio.Event()
         self._inbox = inbox
@@ -158,6 +161,7 @@ class _PendingReply:
     def expect(self, number: int) -> None:
         """Reset, and expect the reply to message `number`, whose subject ends with that number."""
         self.payload = self.status = None
+        self.headers = b""
         self.arrived.clear()
         self._subject = b"%s.%012d" % (self._inbox, number)
 
@@ -166,6 +170,7 @@ class _PendingReply:
         for row in range(len(run)):
             if run.text(row, run.layout.subject) == self._subject:
                 self.payload = run.text(row, run.layout.payload)
+                self.headers = run.text(row, run.layout.headers)
                 self.status = run.status
                 self.arrived.set()
 
@@ -185,6 +190,7 @@ class _PendingReply:
             # Text after the version would be a status.
             if not data.startswith(_NO_STATUS, start) or not parts[2].isdigit():
                 return False
+            self.headers = data[start : start + int(parts[2])]
             start += int(parts[2])
         self.payload = data[start:-2]
         return True
@@ -375,23 +381,22 @@ class Requester(SyncPublisher):
         self.times.pass_replies()
 
 
-class Getter(RoundTripper):
-    """Gets stored messages one by one with DIRECT.GET, in the order of their sequence."""
+class _DirectGetter(RoundTripper):
+    """Gets stored messages one by one with DIRECT.GET."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)
         subject = f"{job.client.prefix}.DIRECT.GET.{job.orders.stream}".encode()
         self._head = b"PUB %s %s." % (subject, self.inbox)
 
+    @abstractmethod
+    def body(self, number: int) -> bytes:
+        """Return the body of request `number`."""
+
     def frame(self, number: int, due_ns: int, sent_ns: int) -> bytes:
         """Return the frame of request `number`."""
         body = self.body(number)
         return b"%s%012d %d\r\n%s\r\n" % (self._head, number, len(body), body)
-
-    def body(self, number: int) -> bytes:
-        """Return the body of request `number`: the stored messages in order, over and over."""
-        first, count = self.job.orders.first_seq, max(self.job.orders.stored_msgs, 1)
-        return b'{"seq":%d}' % (first + number % count)
 
     def handle_reply(self, reply: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
         """Count a received message; raises NotFound if the stream does not have it."""
@@ -404,7 +409,40 @@ class Getter(RoundTripper):
         self.times.pass_replies()
 
 
-class KvGetter(Getter):
+class Getter(_DirectGetter):
+    """Gets the messages that were stored before the run, in order, over and over."""
+
+    def __init__(self, job: Job, link: WireLink) -> None:
+        super().__init__(job, link)
+        self._next_seq = job.orders.first_seq
+        self._number = 0
+
+    def body(self, number: int) -> bytes:
+        """Return the body of a request for the next message: sequences in between may be gone."""
+        self._number = number
+        return b'{"seq":%d,"next_by_subj":">"}' % self._next_seq
+
+    def handle_reply(self, reply: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
+        """Count a received message; raises NotFound if the stream has none."""
+        super().handle_reply(reply, status, due_ns, sent_ns)
+        seq, orders = got_seq(self._pending_reply.headers) or self._next_seq, self.job.orders
+        self._next_seq = seq + 1 if seq < orders.last_seq else orders.first_seq
+
+    async def _exchange(
+        self, duplicate_socket: socket.socket | None, data: bytes | bytearray
+    ) -> None:
+        """Get the next message, and the first one if the last messages were deleted."""
+        await super()._exchange(duplicate_socket, data)
+        if self._pending_reply.status != _NOT_FOUND:
+            return
+        self._next_seq = self.job.orders.first_seq
+        first_frame = self.frame(self._number, 0, 0)
+        if data != first_frame:
+            self._pending_reply.expect(self._number)
+            await super()._exchange(duplicate_socket, first_frame)
+
+
+class KvGetter(_DirectGetter):
     """Gets the last value of the keys in order, or of random keys."""
 
     def __init__(self, job: Job, link: WireLink) -> None:

@@ -198,6 +198,15 @@ async def test_stored_messages_are_read_in_order_also_where_some_are_deleted(
     await nc.close()
 
 
+async def test_workers_share_the_keys_of_a_bucket(run: Run) -> None:
+    keys = Role("kv", "kv-put", 2, subject="$KV.patterns.key", subjects_count=21, total_msgs=21)
+    await run(keys, stream=replace(BUCKET, keep=True))
+    for workers_count in (1, 2):
+        reader = replace(keys, pattern="kv-get", workers_count=workers_count)
+        result = await run(reader, stream=replace(BUCKET, create=False))
+        assert (result.verdict, result.accounting.received_msgs) == ("ok", 21), workers_count
+
+
 async def test_keys_of_a_bucket_that_no_benchmark_made_are_not_overwritten(
     run: Run, account: Account
 ) -> None:

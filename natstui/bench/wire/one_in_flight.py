@@ -62,6 +62,7 @@ class FrameBuilder:
         ]
         self._publisher = orders.publisher_id
         self._subjects_count = role.subjects_count
+        self._worker_index, self._workers_count = orders.worker_index, orders.workers_count
         self._rng = np.random.default_rng(orders.publisher_id) if role.subjects_random else None
         self._message_numbers = message_numbering(role.payload.duplicate_ratio)
         self._has_repeats = role.payload.duplicate_ratio > 0
@@ -95,7 +96,9 @@ class FrameBuilder:
 
     def _choose_subject(self, seq: int) -> int:
         if self._rng is None:
-            return seq % self._subjects_count
+            # The workers share the subjects as they share the messages.
+            number = seq * self._workers_count + self._worker_index
+            return number % self._subjects_count
         return int(self._rng.integers(self._subjects_count))
 
 
@@ -451,11 +454,12 @@ class KvGetter(_DirectGetter):
 
     def body(self, number: int) -> bytes:
         """Return the body of request `number`, which gets the last value of a key."""
-        role = self.job.orders.role
+        orders, role = self.job.orders, self.job.orders.role
         subject = role.subject
+        key_number = number * orders.workers_count + orders.worker_index
         if role.subjects_random:
-            number = self._rng.randrange(role.subjects_count)
+            key_number = self._rng.randrange(role.subjects_count)
         if role.subjects_count > 1:
             width = len(str(role.subjects_count - 1))
-            subject = f"{subject}.{number % role.subjects_count:0{width}}"
+            subject = f"{subject}.{key_number % role.subjects_count:0{width}}"
         return b'{"last_by_subj":"%s"}' % subject.encode()

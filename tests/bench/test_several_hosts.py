@@ -33,6 +33,7 @@ from natstui.model.bench.latency import from_latencies, merge
 from natstui.model.bench.plan import BenchmarkPlan, Payload, RateSegment, Role, StreamPlan
 from natstui.model.bench.result import BenchmarkResult
 from natstui.model.bench.timeline import Timeline
+from natstui.model.records.benchmark import BenchmarkPhase
 from tests.accounts import Account
 from tests.bench.here import workers_of
 from tests.bench.running import Records, check_sums, plan
@@ -242,10 +243,14 @@ async def test_all_begin_at_the_moment_and_who_was_not_ready_says_so(account: Ac
     what = plan(Role("pubs", "publish", schedule=RATE), duration_s=0.3)
     for ready_s in READY_S:
         start_at_us = time.time_ns() // 1000 + ready_s * 1_000_000
-        benchmark = Benchmark(what, connection, Records())
+        records = Records()
+        benchmark = Benchmark(what, connection, records)
         result = await benchmark.run(start_at_us)
         if not was_late(result):
             break
+    # Its name says when it began, not when it was typed.
+    starting = next(one for one in records.all if isinstance(one, BenchmarkPhase))
+    assert (starting.phase, starting.at_us < result.started_at_us) == ("starting", True)
     assert benchmark.timeline is not None
     assert abs(benchmark.timeline.began_at_us - start_at_us) < 1000
     assert not was_late(result), result.notes

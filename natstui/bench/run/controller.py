@@ -360,6 +360,7 @@ class Benchmark:
 
     def _send_start(self, start_at_us: int | None) -> None:
         state, plan = self._state, self.plan
+        state.read_clock()
         state.start_ns = time.monotonic_ns() + _HEAD_START_NS
         if start_at_us is not None:
             delay_s = (state.wall_us(state.start_ns) - start_at_us) / 1e6

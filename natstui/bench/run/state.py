@@ -56,9 +56,8 @@ class RunState:
         """Names of the paused workers."""
         self.remarks: list[str] = []
         """Sentences for the notes of the result."""
-        self.started_at_us = now_us()
         self.timeline = TimelineBuilder()
-        self._wall_less_monotonic_ns = time.time_ns() - time.monotonic_ns()
+        self.read_clock()
         self.start_ns = self.steady_ns = 0
         self.end_ns: int | None = None
         self.last_report_ns = 0
@@ -73,6 +72,14 @@ class RunState:
     def is_over(self) -> bool:
         """Return whether the run was stopped or has failed, and so ends early."""
         return self.stopped or self.failure is not None
+
+    def read_clock(self) -> None:
+        """Set the time of the start to now, by the wall clock, which may be set at any time.
+
+        A run with a start time may be created hours before it.
+        """
+        self.started_at_us = now_us()
+        self._wall_less_monotonic_ns = time.time_ns() - time.monotonic_ns()
 
     def enter(self, phase: PhaseName) -> None:
         """Enter a phase, and send its record."""

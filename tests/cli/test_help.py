@@ -11,6 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from natstui.bench.result.assertions import parse_checks
 from natstui.cli.root import COMMANDS, TOPICS, root
 from natstui.errors import UsageError
 from natstui.model.assets.differences import AssetKind, fields_of
@@ -187,7 +188,9 @@ def test_long_helps_end_with_three_examples_that_the_command_understands(topic: 
     for example in examples:
         assert example.startswith(f"natstui {topic} ")
         assert len(example) <= 78
-        parse(shlex.split(example))
+        words = shlex.split(example)
+        parse(words)
+        parse_checks(words[at + 1] for at, word in enumerate(words) if word == "--assert")
 
 
 def parsed(words: Sequence[str]) -> click.Context:

@@ -24,7 +24,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A parsed assertion on a figure, such as `p99 < 20ms`."""
+    """A parsed assertion on a figure, such as `e2e.p99 < 20ms`."""
 
     text: str
     metric: str

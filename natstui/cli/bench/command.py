@@ -313,7 +313,7 @@ def _refuse_old_flags(subject: str, flags: list[str]) -> None:
     examples=(
         "natstui bench pubsub hello --pubs 1 --subs 3 --msgs 15k",
         "natstui bench js pub async orders.new --msgs 100k --size 1KB",
-        "natstui bench pub hello --rate 2000 --duration 30s --assert 'p99 < 20ms'",
+        "natstui bench pubsub hello --rate 2k --duration 30s --assert 'e2e.p99 < 20ms'",
     ),
 )
 def bench() -> None:

@@ -278,7 +278,7 @@ class Worker:
             case PauseCommand():
                 job.running.clear()
                 # Messages of subscriptions stay in the socket; senders still need their replies.
-                if self._link is not None and job.orders.role.traits.receives:
+                if self._link is not None and job.orders.role.traits.has_queue:
                     pause_reading(self._link)
             case ResumeCommand():
                 job.running.set()

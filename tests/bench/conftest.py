@@ -11,7 +11,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role
 from natstui.model.bench.result import BenchmarkResult
 from tests.accounts import Account
-from tests.bench.here import run_here
+from tests.bench.here import Meanwhile, run_here
 from tests.bench.running import Run, plan
 
 
@@ -26,8 +26,11 @@ def broker() -> Iterator[Broker]:
 def run(account: Account) -> Run:
     """Run roles on the test's account, in this process, and return the result."""
 
-    async def run_roles(*roles: Role, **others: object) -> BenchmarkResult:
+    async def run_roles(
+        *roles: Role, meanwhile: Meanwhile | None = None, **others: object
+    ) -> BenchmarkResult:
         connection = Connection(servers=(account.url,))
-        return await run_here(connection, plan(*roles, **others))  # type: ignore[arg-type]
+        what = plan(*roles, **others)  # type: ignore[arg-type]
+        return await run_here(connection, what, meanwhile)
 
     return run_roles

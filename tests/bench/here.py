@@ -42,7 +42,7 @@ class Worker:
     def ends_by_itself(self) -> bool:
         """Whether it has a number of messages, or a time, after which it is done."""
         role = self.job.orders.role
-        return role.total_msgs is not None or (role.traits.sends and self.job.end_ns is not None)
+        return role.total_msgs is not None or (role.traits.has_end and self.job.end_ns is not None)
 
     async def work(self) -> None:
         """Do what a worker does after GO; raises the error that would end the run."""

@@ -1,6 +1,7 @@
 """Faults on purpose do what they say: pauses, terms, messages never acknowledged, slow workers."""
 
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -122,6 +123,48 @@ async def test_a_sender_that_is_paused_until_the_end_ends_and_has_missed_its_rat
     assert result.accounting.sent_msgs + result.accounting.missed_msgs == 100
     assert result.accounting.missed_msgs > 10
     assert any(note.startswith("missed its rate") for note in result.notes)
+
+
+async def test_a_service_that_is_paused_replies_when_it_goes_on(account: Account) -> None:
+    clients = Role("clients", "request", schedule=(RateSegment(None, 50, 50),))
+    what = replace(
+        plan(Role("service", "serve"), clients, duration_s=1.6),
+        faults=(Fault(0.3, "pause", "service"), Fault(1.1, "resume", "service")),
+    )
+    records = Records()
+    result = await asyncio.wait_for(
+        Benchmark(what, Connection(servers=(account.url,)), records).run(), 60
+    )
+    check_sums(result, records)
+    assert result.verdict == "ok", result.notes
+    assert (result.latencies.rtt.max_ns or 0) > 0.5e9
+
+
+async def test_a_reader_of_batches_that_is_paused_requests_none_until_it_goes_on(run: Run) -> None:
+    pubs = Role("pubs", "js-publish-async", total_msgs=1000)
+    await run(pubs, stream=replace(STREAM, keep=True))
+    existing, batch_msgs, at_pause_msgs = replace(STREAM, create=False), 50, 0
+
+    async def pause(workers: Workers) -> None:
+        nonlocal at_pause_msgs
+        while not workers.sum("received_msgs"):
+            await asyncio.sleep(0.001)
+        workers.all[0].job.running.clear()
+        at_pause_msgs = workers.sum("received_msgs")
+
+    async def pause_and_resume(workers: Workers) -> None:
+        await pause(workers)
+        while workers.sum("received_msgs") % batch_msgs:
+            await asyncio.sleep(0.001)
+        workers.all[0].job.running.set()
+
+    reader = Role("readers", "js-get-batch", batch_msgs=batch_msgs)
+    result = await run(reader, stream=existing, duration_s=0.5, meanwhile=pause)
+    assert result.verdict == "ok", result.notes
+    assert result.accounting.received_msgs <= at_pause_msgs + 2 * batch_msgs
+    reader = replace(reader, total_msgs=5000)
+    result = await run(reader, stream=existing, meanwhile=pause_and_resume)
+    assert (result.verdict, result.accounting.received_msgs) == ("ok", 5000)
 
 
 def a_paused_receiver_read_nothing_until_it_went_on(records: Records) -> None:

@@ -49,6 +49,8 @@ class BatchGetter:
         """Requests without a complete reply, oldest first."""
         self._refused_requests: list[_PendingBatch] = []
         """Requests to send again soon: the server was restarting."""
+        self._paused_count = 0
+        """Number of requests to send after a pause."""
         self._requested_msgs = 0
         self._received_msgs = 0
         """Number of messages received for the oldest open request."""
@@ -78,6 +80,9 @@ class BatchGetter:
             if self._link.lost_count != self._lost_count:
                 await self._link.wait_connected()
                 self._request_missing()
+            paused_count, self._paused_count = self._paused_count, 0
+            for _ in range(paused_count):
+                self._send_request()
             requested_ns = (request.requested_ns for request in self._open_requests)
             silent_ns = time.monotonic_ns() - max(self._last_received_ns, *requested_ns, 0)
             if self._open_requests and silent_ns > role.timeout_s * 1e9:
@@ -88,13 +93,19 @@ class BatchGetter:
             waiting.cancel()
 
     def _send_request(self) -> None:
-        """Send the next request; after the last one, let `run` end once all replies arrived."""
+        """Send the next request, during a pause after it.
+
+        After the last one, let `run` end once all replies arrived.
+        """
         orders = self._job.orders
         is_after_end = self._job.end_ns is not None and time.monotonic_ns() >= self._job.end_ns
         left_msgs = self._share_msgs - self._requested_msgs
         if left_msgs <= 0 or is_after_end or self._job.stopping.is_set():
             if not self._open_requests and not self._refused_requests:
                 self._ended.set()
+            return
+        if not self._job.running.is_set():
+            self._paused_count += 1
             return
         batch = min(orders.role.batch_msgs, left_msgs, max(self._end_seq - self._next_seq, 1))
         self._requested_msgs += batch
@@ -125,7 +136,7 @@ class BatchGetter:
         for request in missing_requests if remainder is None else [remainder, *missing_requests]:
             self._send(request)
         self._last_received_ns = time.monotonic_ns()
-        if not self._open_requests:
+        if not self._open_requests and not self._paused_count:
             self._send_request()
 
     def _remaining_request(self, request: _PendingBatch) -> _PendingBatch | None:

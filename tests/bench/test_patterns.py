@@ -198,6 +198,17 @@ async def test_stored_messages_are_read_in_order_also_where_some_are_deleted(
     await nc.close()
 
 
+@pytest.mark.parametrize("pattern", ["js-get", "kv-get"])
+async def test_gets_with_a_rate_are_as_many_as_it_says(run: Run, pattern: Pattern) -> None:
+    key = Role("kv", "kv-put", subject="$KV.patterns.key", total_msgs=1)
+    await run(key, stream=replace(BUCKET, keep=True))
+    rate = (RateSegment(None, 200, 200),)
+    reader = replace(key, pattern=pattern, total_msgs=None, schedule=rate)
+    result = await run(reader, stream=replace(BUCKET, create=False), duration_s=0.5)
+    assert result.verdict == "ok", result.notes
+    assert result.accounting.received_msgs + result.accounting.missed_msgs == 100
+
+
 async def test_workers_share_the_keys_of_a_bucket(run: Run) -> None:
     keys = Role("kv", "kv-put", 2, subject="$KV.patterns.key", subjects_count=21, total_msgs=21)
     await run(keys, stream=replace(BUCKET, keep=True))

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from natstui.bench.plan.flags import with_changes
 from natstui.bench.plan.scenario import built_in_scenarios, find_scenario, read_scenario
 from natstui.model.bench.patterns import patterns_with
-from natstui.model.bench.plan import BenchmarkPlan
+from natstui.model.bench.plan import BenchmarkPlan, RateSegment
 from natstui.tui.bench.scenarios import scenario_row
 from natstui.tui.bench.setup.document import parse_document, texts_of, to_toml, with_texts
 from natstui.tui.bench.setup.fields import FIELDS, RECEIVING, SENDING, find_errors, next_round_rate
@@ -84,6 +84,17 @@ def test_every_kind_of_benchmark_is_a_plan_and_comes_back_to_core(
     back, _ = changed(there, shape="core", consumers="3", publishers="1", msgs="15k", subject="x")
     assert {role.pattern for role in back.roles} == {"publish", "subscribe"}
     assert (back.stream, back.responses) == (None, None)
+
+
+def test_the_form_keeps_the_rate_of_gets() -> None:
+    document = with_texts(
+        FAN_OUT,
+        texts_of(FAN_OUT) | {"shape": "read", "read": "one", "msgs": "10", "stream": "S",
+                             "rate": "100"},
+    )  # fmt: skip
+    plan, _ = changed(document)
+    assert plan.roles[0].schedule == (RateSegment(None, 100, 100),)
+    assert preview_lines(texts_of(document))[0] == "100/s read, 10 in all"
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ _ABSENT: Mapping[str, frozenset[str]] = {
     "stream": frozenset({"read", "keys"}),
     "respond": frozenset({"publish", "consume", "read", "keys", "acks"}),
     "read": frozenset({"publish", "consume", "keys", "consumers", "subject", "size", "acks",
-                       "storage", "replicas", "rate"}),
+                       "storage", "replicas"}),
     "kv": frozenset({"publish", "consume", "read", "consumers", "subject", "acks"}),
 }  # fmt: skip
 

@@ -139,7 +139,9 @@ def _traffic_text(texts: Texts) -> str:
     size = parse_bytes(texts["size"]) if is_shown("size", shape) else None
     flow = "" if size is None else f" ({bytes_text(messages_per_s * (1 + copies) * size)}/s)"
     rate_prefix = "up to " if isinstance(rate_value(texts["rate"]), Mapping) else ""
-    return f"{rate_prefix}{rate_text(messages_per_s)}/s sent{received_text}{flow}{total_note}"
+    gets = shape == "read" or (shape == "kv" and texts["keys"] == "get")
+    sent_text = f"{rate_text(messages_per_s)}/s {'read' if gets else 'sent'}"
+    return f"{rate_prefix}{sent_text}{received_text}{flow}{total_note}"
 
 
 def _storage_text(texts: Texts) -> str:

@@ -1,5 +1,7 @@
 """Rates are those of the time in which there was something to measure, without a server."""
 
+from dataclasses import replace
+
 from natstui.bench.job.tally import Tally
 from natstui.bench.result.accounting import WorkerCounts
 from natstui.bench.result.outcome import RunOutcome, WorkerEnd, make_result
@@ -56,3 +58,12 @@ def test_messages_that_were_all_read_at_once_have_no_rate() -> None:
 def test_a_run_that_sends_is_measured_from_its_start() -> None:
     result = result_of(received(0, {1.0: 10, 2.0: 90}), beside=(Role("pubs", "publish"),))
     assert (result.duration_s, result.receive_per_s) == (2.0, 50)
+
+
+def test_an_added_worker_is_measured_from_its_own_start() -> None:
+    added = replace(received(1, {6.0: 100, 10.0: 400}), start_ns=5 * SECOND)
+    result = result_of(
+        received(0, {1.0: 500, 10.0: 500}), added, beside=(Role("pubs", "publish"),)
+    )
+    assert [worker.rate_per_s for worker in result.workers] == [100, 100]
+    assert result.receive_per_s == 150

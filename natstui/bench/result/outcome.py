@@ -74,6 +74,8 @@ class WorkerEnd:
     ended: EndKind
     latencies: Latencies = field(default_factory=Latencies)
     most_in_flight_msgs: int | None = None
+    start_ns: int = 0
+    """Time of its start: later than that of the run for an added worker."""
     first_received_ns: int = 0
     """Time of the first read with a received message of the steady phase; 0 without one."""
     first_received_msgs: int = 0
@@ -305,7 +307,7 @@ def _worker_result(outcome: RunOutcome, worker: WorkerEnd) -> WorkerResult:
         pattern=counts.role.pattern,
         counts=counts.reported,
         cpu_ratio=worker.cpu_ratio,
-        rate_per_s=_rate_per_s(msgs, outcome.measured_ns, last_ns),
+        rate_per_s=_rate_per_s(msgs, max(outcome.measured_ns, worker.start_ns), last_ns),
         ended=worker.ended,
         latency=None if main is None else main[0],
         p50_ns=None if main is None else main[1].percentile_ns(50),

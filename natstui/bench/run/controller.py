@@ -699,6 +699,7 @@ def _worker_end(member: WorkerProcess, members: Sequence[WorkerProcess]) -> Work
         counts=worker_counts,
         last_sent_ns=0 if final_report is None else final_report.last_sent_ns,
         last_received_ns=0 if final_report is None else final_report.last_received_ns,
+        start_ns=member.start_ns,
         first_received_ns=0 if final_report is None else final_report.first_received_ns,
         first_received_msgs=0 if final_report is None else final_report.first_received_msgs,
         cpu_ratio=member.steady_cpu_s / member.steady_s if member.steady_s > 0.05 else None,

@@ -485,6 +485,50 @@ def test_a_consumer_whose_last_activity_the_server_forgot_is_not_called_unused()
     assert not {"unused", "expires soon"} & words_of(7)
 
 
+PUSHED = PUSH | {"settings": {"flow_control": True}}
+
+
+@pytest.mark.parametrize(
+    ("config", "client", "code"),
+    [
+        (PUSHED, {"push_bound": True}, "NT-C06"),
+        (PUSH, {"push_bound": True}, "NT-C15"),
+        ({}, {"waiting_pulls_count": 1}, "NT-C11"),
+    ],
+)
+@pytest.mark.parametrize("ahead_s", [0, 4, 20])
+def test_what_is_delivered_from_poll_to_poll_is_not_stalled_whatever_the_clocks_say(
+    config: dict[str, Any], client: dict[str, Any], code: str, ahead_s: int
+) -> None:
+    life = Life(config)
+    life.stream |= {"last_seq": 900_000, "stored_msgs": 900_000}
+    for second in range(20):
+        seq = 20_000 * second
+        life.poll(pending_msgs=900_000 - seq, delivered_consumer_seq=seq, delivered_stream_seq=seq,
+                  ack_floor_consumer_seq=seq, ack_floor_stream_seq=seq,
+                  delivered_at_us=at_us(second - ahead_s), **client)  # fmt: skip
+        assert life.open == {}, (second, life.open)
+    life.polls(14)
+    assert life.open.keys() == {code}
+
+
+@pytest.mark.parametrize("ahead_s", [0, 4, 20])
+def test_a_busy_client_at_max_ack_pending_delivers_whatever_the_clocks_say(ahead_s: int) -> None:
+    life = Life({"max_ack_pending_msgs": 5, "ack_wait_ns": 10 * 10**9})
+    life.stream |= {"last_seq": 900_000, "stored_msgs": 900_000}
+    for second in range(20):
+        life.poll(
+            pending_msgs=9000 - 50 * second, ack_pending_msgs=5, waiting_pulls_count=1,
+            redelivered_msgs=1, ack_floor_consumer_seq=second * 50,
+            ack_floor_stream_seq=second * 50, delivered_stream_seq=second * 50 + 5,
+            delivered_consumer_seq=second * 50 + 5, delivered_at_us=at_us(second - ahead_s),
+            acked_at_us=at_us(second - ahead_s),
+        )  # fmt: skip
+        assert life.open == {}, (second, life.open)
+    life.polls(6)
+    assert "NT-C09" in life.open
+
+
 def test_a_pinned_consumer_without_its_client_is_told() -> None:
     life = Life({"priority_policy": "pinned_client"})
     life.polls(8, pending_msgs=5, waiting_pulls_count=1, delivered_at_us=at_us(0),

@@ -204,7 +204,10 @@ def find_missing_acks(f: Facts, is_open: bool) -> Symptom | None:
     wait_s, acked_s = f.longest_ack_wait_s, f.acked_ago_s
     if wait_s is None or f.is_delivery_stopped or not f.unacked or not f.redelivered:
         return None
-    without_ack_s = f.age_s if acked_s is None else acked_s
+    if f.floor_moved_msgs is None:
+        # One poll does not show that no acks come: the server's clock may differ.
+        return None
+    without_ack_s = (f.at_us - f.last_ack_us) / 1e6
     # Deliveries must continue: without them no acks are expected.
     if without_ack_s <= max(wait_s, NEVER_ACKED_S) or (f.quiet_s or 0.0) > 3 * wait_s + 5:
         return None
@@ -224,7 +227,10 @@ def find_max_ack_pending_reached(f: Facts, is_open: bool) -> Symptom | None:
     limit = f.max_ack_pending
     if not limit or f.unacked < limit or f.is_delivery_stopped:
         return None
-    acked_msgs = f.history.growth("ack_floor_consumer_seq", TREND_S) or 0
+    acked_msgs = f.history.growth("ack_floor_consumer_seq", TREND_S)
+    if acked_msgs is None:
+        # One poll does not show that no acks come: the server's clock may differ.
+        return None
     usual_wait_s = 3 * TREND_S / acked_msgs if acked_msgs > 0 else 0.0
     if f.held_s < usual_wait_s:
         return None
@@ -345,9 +351,10 @@ def find_backoff_wait(f: Facts, is_open: bool) -> Symptom | None:
 def _is_past_ack_wait(f: Facts) -> bool:
     """Return whether messages are ack pending for longer than every ack wait."""
     wait_s = f.longest_ack_wait_s
-    return (
-        bool(f.unacked) and wait_s is not None and not f.is_delivery_stopped and f.held_s > wait_s
-    )
+    if not f.unacked or wait_s is None or f.is_delivery_stopped:
+        return False
+    # One poll does not show that no acks come: the server's clock may differ.
+    return f.floor_moved_msgs is not None and f.held_s > wait_s
 
 
 def find_unacked_without_pull(f: Facts, is_open: bool) -> Symptom | None:
@@ -613,6 +620,9 @@ def _is_stalled(f: Facts, after_s: float) -> bool:
         or not _has_waiting_messages(f)
         or f.waiting_s <= after_s
     ):
+        return False
+    if f.deliveries is None:
+        # One poll does not show that nothing is delivered: the server's clock may differ.
         return False
     return f.settings.get("replay_policy") != "original" and not f.settings.get("rate_limit_bps")
 

@@ -36,6 +36,8 @@ _MIN_DISTANCE_US = 500_000
 """Minimum distance of two replies whose order is certain."""
 _MAX_CLOCK_DIFFERENCE_US = 30_000_000
 """Maximum difference of synchronized clocks."""
+_CHANGES_WINDOW_S = 60.0
+"""In this time, polls show the last delivery or ack whatever the server's clock says."""
 
 
 class ConsumerFacts:
@@ -158,30 +160,45 @@ class ConsumerFacts:
         has_times = self.delivered_at_us is not None or self.acked_at_us is not None
         return has_times or not self.columns.delivered_consumer_seq[self.row]
 
-    @property
+    @cached_property
     def idle_since_us(self) -> int:
         """The time of the last delivery or ack, else of the creation, UTC."""
-        times = (self.delivered_at_us, self.acked_at_us)
+        times = (
+            self.delivered_at_us,
+            self.acked_at_us,
+            self._find_change_us("delivered_consumer_seq"),
+            self._find_change_us("ack_floor_consumer_seq"),
+        )
         return max((self.columns.created_at_us[self.row], *(at for at in times if at is not None)))
 
     @cached_property
     def waiting_since_us(self) -> int:
         """The time since which messages are pending and none is delivered, UTC."""
         since_us = self.columns.created_at_us[self.row]
-        if self.delivered_at_us is not None:
-            since_us = max(since_us, self.delivered_at_us)
+        for at_us in (self.delivered_at_us, self._find_change_us("delivered_consumer_seq")):
+            since_us = max(since_us, at_us or 0)
         since_us = self._find_start_us("pending_msgs", since_us)
         since_us = max(since_us, self._oldest_pending_us or 0)
         return min(since_us, self.at_us)
 
+    @cached_property
+    def last_ack_us(self) -> int:
+        """The time of the last ack, else of the creation, UTC."""
+        since_us = self.acked_at_us or self.columns.created_at_us[self.row]
+        return max(since_us, self._find_change_us("ack_floor_consumer_seq") or 0)
+
     @property
     def unacked_since_us(self) -> int:
-        """The time since which messages are ack pending and none is acked, UTC.
+        """The time since which messages are ack pending and none is acked, UTC."""
+        return min(self._find_start_us("ack_pending_msgs", self.last_ack_us), self.at_us)
 
-        Not before the oldest poll.
+    def _find_change_us(self, counter: str) -> int | None:
+        """Return the time of the newest poll that saw `counter` change, UTC; None without one.
+
+        Times of the server are by its own clock, which may differ from the current clock.
         """
-        since_us = self.acked_at_us or self.columns.created_at_us[self.row]
-        return min(self._find_start_us("ack_pending_msgs", since_us), self.at_us)
+        mono_us = self.history.last_change_us(counter, _CHANGES_WINDOW_S)
+        return None if mono_us is None else self.at_us - (self.mono_us - mono_us)
 
     def _find_start_us(self, name: str, since_us: int) -> int:
         """Return the time when a gauge rose above zero, UTC; `since_us` if no poll shows 0."""

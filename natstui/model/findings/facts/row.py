@@ -6,7 +6,7 @@ import json
 from array import array
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.findings.facts.memory import PullPace
@@ -118,6 +118,16 @@ class RowHistory:
         """Return the growth of a counter within `window_s`; None with a single sample."""
         values = self.values(name, window_s)
         return values[0][1] - values[-1][1] if len(values) > 1 else None
+
+    def last_change_us(self, name: str, window_s: float) -> int | None:
+        """Return the time of the newest sample whose value differs from that of the one before.
+
+        In µs of the steady clock; None without such a sample within `window_s`.
+        """
+        for (mono_us, value), (_, value_before) in pairwise(self.values(name, window_s)):
+            if value != value_before:
+                return mono_us
+        return None
 
     def above_zero_since(self, name: str, after_us: int) -> int | None:
         """Return the time (µs of the steady clock) since which a gauge is above zero.

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from natstui.cli.health.formats import consumer_lines
 from natstui.cli.health.reading import (
     MAX_WATCH_S,
     SamplesCounter,
@@ -15,6 +16,7 @@ from natstui.cli.health.reading import (
     has_watched_enough,
     progress_callback,
 )
+from natstui.cli.health.report import FindingSelection, create_report
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.finding import Entity, Finding, Findings, WatchedCondition
 from natstui.model.live.state import State
@@ -113,3 +115,14 @@ def test_a_terminal_shows_how_far_it_is_on_stderr_only(
     assert capsys.readouterr().err == "\r\x1b[K"
     progress_callback(30.0)(4.2, 1, False)
     assert "watching for 4 s, of 30 s; 1 of 3 polls" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("floor", "text"), [(0, "never moved"), (9, "moved at an unknown time")])
+def test_an_ack_floor_moved_also_where_a_restarted_server_does_not_know_when(
+    floor: int, text: str
+) -> None:
+    row = {"stream": "S", "name": "C", "delivered_consumer_seq": 12, "delivered_stream_seq": 12,
+           "ack_floor_consumer_seq": floor, "ack_floor_stream_seq": floor}  # fmt: skip
+    state = State().after(snapshot(1, [{"name": "S", "last_seq": 12}], [row]))
+    lines = consumer_lines(state, "S", "C", create_report(state, FindingSelection()))
+    assert any(line.endswith(f"sequence {floor}, {text}") for line in lines), lines

@@ -416,17 +416,21 @@ def _counter_texts(state: State, row: int) -> Iterator[tuple[str, str]]:
         yield "open pulls", str(columns.waiting_pulls_count[row])
     elif config is not None:
         yield "subscriber", "bound" if columns.push_bound[row] else "not bound"
-    yield (
-        "delivered",
-        _position_text(
-            columns.delivered_stream_seq[row], columns.delivered_at_us[row], state.now_at_us
-        )
-        + f", {rate_text(counter_per_s(history, key, 'delivered_consumer_seq'))}/s",
+    delivered_text = _position_text(
+        columns.delivered_stream_seq[row],
+        columns.delivered_at_us[row],
+        state.now_at_us,
+        has_moved=columns.delivered_consumer_seq[row] > 0,
     )
+    rate = rate_text(counter_per_s(history, key, "delivered_consumer_seq"))
+    yield "delivered", f"{delivered_text}, {rate}/s"
     yield (
         "ack floor",
         _position_text(
-            columns.ack_floor_stream_seq[row], columns.acked_at_us[row], state.now_at_us
+            columns.ack_floor_stream_seq[row],
+            columns.acked_at_us[row],
+            state.now_at_us,
+            has_moved=columns.ack_floor_consumer_seq[row] > 0,
         ),
     )
     name, created_at_us = (columns.stream[row], columns.name[row]), columns.created_at_us[row]
@@ -439,9 +443,10 @@ def _counter_texts(state: State, row: int) -> Iterator[tuple[str, str]]:
     yield "leader", clean_line(columns.leader[row] or UNKNOWN)
 
 
-def _position_text(seq: int, at_us: int | None, now_us: int) -> str:
+def _position_text(seq: int, at_us: int | None, now_us: int, *, has_moved: bool) -> str:
     if at_us is None:
-        return f"sequence {seq}, never moved"
+        # A server forgets the time at a restart.
+        return f"sequence {seq}, {'moved at an unknown time' if has_moved else 'never moved'}"
     return f"sequence {seq}, {duration_text(max(0, now_us - at_us) / 1e6)} ago"
 
 

@@ -103,6 +103,13 @@ def _acked_ago_us(state: State, row: int) -> int | None:
     return None if acked_at_us is None else state.now_at_us - acked_at_us
 
 
+def _last_ack_text(state: State, row: int, acked_ago_us: int | None) -> str:
+    """Return when the last ack came; a server forgets the time at a restart."""
+    if acked_ago_us is not None:
+        return f"{duration_text(acked_ago_us / 1e6)} ago"
+    return "never" if ConsumerFacts(state, row).was_never_acked else "unknown"
+
+
 def _find_sourcing(state: State, row: int) -> ConsumerFacts | None:
     """Return the facts about a consumer that feeds another stream; None for other consumers."""
     columns = state.consumers.columns
@@ -171,7 +178,7 @@ def consumer_verdict(state: State, row: int) -> Verdict:
     elif status is CATCHING_UP:
         text = f"{pending} pending, {per_s or 0:+.1f}/s"
     elif status is UNACKED:
-        ack_text = "never" if acked_ago_us is None else f"{duration_text(acked_ago_us / 1e6)} ago"
+        ack_text = _last_ack_text(state, row, acked_ago_us)
         text = f"{unacked} waiting for their ack, last ack {ack_text}"
     else:
         text = f"{pending} pending, {unacked} waiting for their ack"

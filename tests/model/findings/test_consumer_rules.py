@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from natstui.model.findings.verdict import consumer_findings
+from natstui.model.findings.verdict import consumer_findings, consumer_verdict
 from tests.model.findings.life import Life, at_us
 
 
@@ -483,6 +483,128 @@ def test_a_consumer_whose_last_activity_the_server_forgot_is_not_called_unused()
 
     assert {"unused", "expires soon"} <= words_of(0)
     assert not {"unused", "expires soon"} & words_of(7)
+
+
+FORGOTTEN = {"delivered_at_us": None, "acked_at_us": None}
+"""What a server that was restarted knows of the last activity."""
+LEFT = {
+    "ack_pending_msgs": 5, "redelivered_msgs": 5, "delivered_consumer_seq": 1010,
+    "delivered_stream_seq": 1005, "ack_floor_consumer_seq": 1000, "ack_floor_stream_seq": 1000,
+    "created_at_us": at_us(-30 * 86_400),
+}  # fmt: skip
+"""What a client that died left behind: it acked a thousand messages before."""
+
+
+def test_messages_that_a_dead_client_left_wait_for_a_pull_also_after_a_restart() -> None:
+    life = Life({"ack_wait_ns": 30 * 10**9})
+    life.stream |= {"last_seq": 1005, "stored_msgs": 1005}
+    life.polls(5, delivered_at_us=at_us(-3600), acked_at_us=at_us(-3600), **LEFT)
+    assert life.open.keys() == {"NT-C45"}
+    for _ in range(60):
+        life.poll(**FORGOTTEN)
+        assert life.open.keys() == {"NT-C45"}, (life.second, life.open)
+    assert "not acked for at least 1m" in life.open["NT-C45"].text
+    assert life.open["NT-C45"].since_us == at_us(-3600) and life.over == {}
+    # A process that was started after the restart counts from its first poll.
+    life = Life({"ack_wait_ns": 30 * 10**9})
+    life.stream |= {"last_seq": 1005, "stored_msgs": 1005}
+    for _ in range(31):
+        life.poll(**LEFT, **FORGOTTEN)
+        assert life.open == {}, (life.second, life.open)
+    life.polls(3)
+    assert life.open.keys() == {"NT-C45"} and life.open["NT-C45"].since_us == at_us(1)
+
+
+def test_a_message_in_process_at_a_restart_is_not_late_before_its_ack_wait_is_over() -> None:
+    for watched_s in (0, 20):
+        life = Life({"ack_wait_ns": 60 * 10**9})
+        life.stream |= {"last_seq": 2000, "stored_msgs": 2000}
+        life.consumer["created_at_us"] = at_us(-30 * 86_400)
+        for second in range(watched_s):
+            seq = 1000 + second
+            life.poll(
+                waiting_pulls_count=1, delivered_consumer_seq=seq, delivered_stream_seq=seq,
+                ack_floor_consumer_seq=seq, ack_floor_stream_seq=seq,
+                delivered_at_us=at_us(second), acked_at_us=at_us(second),
+            )  # fmt: skip
+        seq = 1000 + watched_s
+        for _ in range(20):
+            life.poll(
+                ack_pending_msgs=1, waiting_pulls_count=0, delivered_consumer_seq=seq,
+                delivered_stream_seq=seq, ack_floor_consumer_seq=seq - 1,
+                ack_floor_stream_seq=seq - 1, **FORGOTTEN,
+            )  # fmt: skip
+            assert life.open == {}, (life.second, life.open)
+        # Its client does not come back.
+        life.polls(43)
+        assert life.open.keys() == {"NT-C45"}
+
+
+def test_a_slow_client_at_max_ack_pending_is_the_same_after_a_restart() -> None:
+    life = Life({"max_ack_pending_msgs": 1, "ack_wait_ns": 3600 * 10**9})
+    life.stream |= {"last_seq": 2000, "stored_msgs": 2000}
+    life.consumer |= {"created_at_us": at_us(-30 * 86_400), "waiting_pulls_count": 1}
+    life.polls(2, delivered_consumer_seq=1000, ack_floor_consumer_seq=1000,
+               delivered_at_us=at_us(0), acked_at_us=at_us(0))  # fmt: skip
+    for second in range(2, 45):
+        done = second // 10
+        times = {"delivered_at_us": at_us(10.0 * done), "acked_at_us": at_us(10.0 * done)}
+        life.poll(
+            pending_msgs=500 - done, ack_pending_msgs=1, delivered_consumer_seq=1001 + done,
+            delivered_stream_seq=1001 + done, ack_floor_consumer_seq=1000 + done,
+            ack_floor_stream_seq=1000 + done, **(times if second < 43 else FORGOTTEN),
+        )  # fmt: skip
+        # Until it has acked twice, nobody knows how slow it is.
+        assert second < 20 or life.open == {}, (second, life.open)
+    # The client hangs from now on.
+    life.polls(40)
+    assert life.open.keys() == {"NT-C09"}
+
+
+def test_a_client_that_never_acks_is_named_after_a_restart_though_others_acked_before() -> None:
+    life = Life({"ack_wait_ns": 2 * 10**9})
+    life.stream |= {"last_seq": 1005, "stored_msgs": 1005}
+    for second in range(11):
+        life.poll(
+            **LEFT | {"delivered_consumer_seq": 1010 + 2 * second}, waiting_pulls_count=1,
+            delivered_at_us=at_us(second), acked_at_us=None,
+        )  # fmt: skip
+        assert "NT-C42" not in life.open, second
+    for second in range(11, 14):
+        life.poll(delivered_consumer_seq=1010 + 2 * second, delivered_at_us=at_us(second))
+    assert life.open.keys() == {"NT-C42"}
+    assert life.open["NT-C42"].text == "5 redelivered, 5 ack pending, last ack unknown"
+
+
+def test_the_last_ack_is_unknown_and_not_never_after_a_restart() -> None:
+    for floor, text in ((0, "never"), (1000, "unknown")):
+        life = Life({"ack_wait_ns": 3600 * 10**9})
+        life.stream |= {"last_seq": 1005, "stored_msgs": 1005}
+        life.poll(ack_pending_msgs=1005 - floor, waiting_pulls_count=1, **FORGOTTEN,
+                  delivered_consumer_seq=1005, delivered_stream_seq=1005,
+                  ack_floor_consumer_seq=floor, ack_floor_stream_seq=floor)  # fmt: skip
+        assert consumer_verdict(life.state, 0).evidence.endswith(f"last ack {text}")
+
+
+def test_the_first_long_job_of_a_client_is_not_one_that_stopped_at_a_restart() -> None:
+    life = Life({"ack_wait_ns": 30 * 10**9})
+    life.stream |= {"last_seq": 10_000, "stored_msgs": 10_000}
+    for second in range(30):
+        life.poll(pending_msgs=0, waiting_pulls_count=1, delivered_consumer_seq=100 + second,
+                  delivered_stream_seq=100 + second, ack_floor_consumer_seq=100 + second,
+                  ack_floor_stream_seq=100 + second, delivered_at_us=at_us(second),
+                  acked_at_us=at_us(second))  # fmt: skip
+    job = {"ack_pending_msgs": 1, "waiting_pulls_count": 0, "delivered_consumer_seq": 130,
+           "delivered_stream_seq": 130}  # fmt: skip
+    life.poll(delivered_at_us=at_us(30), **job)
+    for second in range(18):
+        life.poll(pending_msgs=second, **FORGOTTEN)
+        assert life.open == {}, (second, life.open)
+    life.polls(8)
+    assert life.open.keys() == {"NT-C44"}
+    assert "a client may still process 1 message" in life.open["NT-C44"].text
+    life.polls(10)
+    assert life.open.keys() == {"NT-C07"}
 
 
 PUSHED = PUSH | {"settings": {"flow_control": True}}

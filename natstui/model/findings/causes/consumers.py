@@ -209,15 +209,17 @@ def find_missing_acks(f: Facts, is_open: bool) -> Symptom | None:
         return None
     without_ack_s = (f.at_us - f.last_ack_us) / 1e6
     # Deliveries must continue: without them no acks are expected.
-    if without_ack_s <= max(wait_s, NEVER_ACKED_S) or (f.quiet_s or 0.0) > 3 * wait_s + 5:
+    is_delivering = (f.deliveries or 0) > 0 if f.quiet_s is None else f.quiet_s <= 3 * wait_s + 5
+    if without_ack_s <= max(wait_s, NEVER_ACKED_S) or not is_delivering:
         return None
     if f.naks_count or (f.advisories and f.advisories.terms.recent_count(f.at_us, RECENT_S)):
         return None
-    last_ack_text = (
-        "no message was ever acked"
-        if acked_s is None
-        else f"last ack {duration_text(acked_s)} ago"
-    )
+    if f.was_never_acked:
+        last_ack_text = "no message was ever acked"
+    elif acked_s is None:
+        last_ack_text = "last ack unknown"
+    else:
+        last_ack_text = f"last ack {duration_text(acked_s)} ago"
     text = f"{f.redelivered} redelivered, {f.unacked} ack pending, {last_ack_text}"
     return Symptom(text, f.unacked_since_us, f.first_unacked_seqs)
 
@@ -342,17 +344,26 @@ def find_backoff_wait(f: Facts, is_open: bool) -> Symptom | None:
     if not BACKOFF_WAITS_S <= f.held_s < wait_s:
         return None
     return Symptom(
-        f"{counted(f.unacked, 'message')} ack pending for {duration_text(f.held_s)}; the "
+        f"{counted(f.unacked, 'message')} ack pending for {_held_text(f)}; the "
         f"next delivery comes within {duration_text(wait_s)}", f.idle_since_us,
         f.first_unacked_seqs,
     )  # fmt: skip
 
 
-def _is_past_ack_wait(f: Facts) -> bool:
+def _held_text(f: Facts) -> str:
+    """Return the time since the last delivery or ack, which a restarted server does not know."""
+    text = duration_text(f.held_s)
+    return text if f.has_known_activity else f"at least {text}"
+
+
+def _is_past_ack_wait(f: Facts, is_open: bool) -> bool:
     """Return whether messages are ack pending for longer than every ack wait."""
     wait_s = f.longest_ack_wait_s
     if not f.unacked or wait_s is None or f.is_delivery_stopped:
         return False
+    if is_open and not f.has_known_activity:
+        # The server was restarted since, and has neither delivered nor received an ack.
+        return True
     # One poll does not show that no acks come: the server's clock may differ.
     return f.floor_moved_msgs is not None and f.held_s > wait_s
 
@@ -360,13 +371,13 @@ def _is_past_ack_wait(f: Facts) -> bool:
 def find_unacked_without_pull(f: Facts, is_open: bool) -> Symptom | None:
     """Unacked messages are redelivered only to a pull, and no client pulls."""
     if (
-        not _is_past_ack_wait(f)
+        not _is_past_ack_wait(f, is_open)
         or not _has_no_recent_pull(f)
         or f.config is None
         or not f.config.durable
     ):
         return None
-    text = f"{counted(f.unacked, 'message')} not acked for {duration_text(f.held_s)}"
+    text = f"{counted(f.unacked, 'message')} not acked for {_held_text(f)}"
     text += "; no pull is open, and messages are redelivered only to a pull"
     return Symptom(text, f.idle_since_us, f.first_unacked_seqs)
 
@@ -430,12 +441,12 @@ def _has_no_recent_pull(f: Facts) -> bool:
 
 def find_overdue_acks(f: Facts, is_open: bool) -> Symptom | None:
     """Messages are ack pending for longer than every ack wait, though clients receive."""
-    if not _is_past_ack_wait(f) or _has_no_recent_pull(f):
+    if not _is_past_ack_wait(f, is_open) or _has_no_recent_pull(f):
         return None
     first, last = f.first_unacked_seqs, f.columns.delivered_stream_seq[f.row]
     range_text = f" from {first[0]} to {last}" if first else ""
     wait = duration_text(f.longest_ack_wait_s or 0.0)
-    text = f"{counted(f.unacked, 'message')}{range_text} ack pending for {duration_text(f.held_s)}"
+    text = f"{counted(f.unacked, 'message')}{range_text} ack pending for {_held_text(f)}"
     return Symptom(f"{text}, longer than ack wait ({wait})", f.idle_since_us, first,
                    {"held_s": f.held_s, "msgs": f.unacked})  # fmt: skip
 
@@ -536,9 +547,10 @@ def find_new_without_pulls(f: Facts, is_open: bool) -> Symptom | None:
 def _may_still_process(f: Facts) -> bool:
     """Return whether a client may still process messages: ack wait is not over."""
     wait_s, delivered_at_us = f.longest_ack_wait_s, f.columns.delivered_at_us[f.row]
-    if not f.unacked or wait_s is None or delivered_at_us is None or f.held_s > wait_s:
+    if not f.unacked or wait_s is None or f.held_s > wait_s:
         return False
-    return _find_ended_client(f, delivered_at_us) is None
+    # A server that was restarted does not know when it delivered them.
+    return delivered_at_us is None or _find_ended_client(f, delivered_at_us) is None
 
 
 def _is_overdue(f: Facts) -> bool:

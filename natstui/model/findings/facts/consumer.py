@@ -160,15 +160,21 @@ class ConsumerFacts:
         has_times = self.delivered_at_us is not None or self.acked_at_us is not None
         return has_times or not self.columns.delivered_consumer_seq[self.row]
 
+    @property
+    def was_never_acked(self) -> bool:
+        """Whether nothing was ever acked, not even before a restart of the server."""
+        return self.acked_at_us is None and not self.columns.ack_floor_consumer_seq[self.row]
+
     @cached_property
     def idle_since_us(self) -> int:
-        """The time of the last delivery or ack, else of the creation, UTC."""
-        times = (
-            self.delivered_at_us,
-            self.acked_at_us,
-            self._find_change_us("delivered_consumer_seq"),
-            self._find_change_us("ack_floor_consumer_seq"),
-        )
+        """The time of the last delivery or ack, else of the creation, UTC.
+
+        If the server forgot it at a restart, since when polls have seen neither.
+        """
+        counters = ("delivered_consumer_seq", "ack_floor_consumer_seq")
+        if not self.has_known_activity:
+            return max(map(self._find_unchanged_us, counters))
+        times = (self.delivered_at_us, self.acked_at_us, *map(self._find_change_us, counters))
         return max((self.columns.created_at_us[self.row], *(at for at in times if at is not None)))
 
     @cached_property
@@ -183,7 +189,12 @@ class ConsumerFacts:
 
     @cached_property
     def last_ack_us(self) -> int:
-        """The time of the last ack, else of the creation, UTC."""
+        """The time of the last ack, else of the creation, UTC.
+
+        If the server forgot it at a restart, since when polls have seen none.
+        """
+        if self.acked_at_us is None and not self.was_never_acked:
+            return self._find_unchanged_us("ack_floor_consumer_seq")
         since_us = self.acked_at_us or self.columns.created_at_us[self.row]
         return max(since_us, self._find_change_us("ack_floor_consumer_seq") or 0)
 
@@ -199,6 +210,12 @@ class ConsumerFacts:
         """
         mono_us = self.history.last_change_us(counter, _CHANGES_WINDOW_S)
         return None if mono_us is None else self.at_us - (self.mono_us - mono_us)
+
+    def _find_unchanged_us(self, counter: str) -> int:
+        """Return the time since which polls have seen no change of `counter`, UTC."""
+        polls = self.history.values(counter, math.inf)
+        changes_us = (us for (us, value), (_, before) in pairwise(polls) if value != before)
+        return self.at_us - (self.mono_us - next(changes_us, polls[-1][0]))
 
     def _find_start_us(self, name: str, since_us: int) -> int:
         """Return the time when a gauge rose above zero, UTC; `since_us` if no poll shows 0."""

@@ -607,6 +607,23 @@ def test_the_first_long_job_of_a_client_is_not_one_that_stopped_at_a_restart() -
     assert life.open.keys() == {"NT-C07"}
 
 
+def test_pulls_are_not_called_refused_where_something_was_delivered_before_a_restart() -> None:
+    columns = {"pending_msgs": 500, "created_at_us": at_us(-30 * 86_400), **FORGOTTEN}
+    for delivered_count, word in ((0, "pulls refused"), (1_000_000, "no open pulls")):
+        life = Life({"settings": {"max_batch": 100}})
+        life.polls(4, delivered_consumer_seq=delivered_count, **columns)
+        assert life.words == {word}
+    assert "the server does not know when the last delivery was" in life.open["NT-C44"].text
+    # One that is a minute old is not new either.
+    life = Life()
+    life.polls(15, **columns | {"created_at_us": at_us(-60)}, delivered_consumer_seq=5)
+    assert life.open.keys() == {"NT-C44"}
+    # An ack came since, and still no delivery.
+    life = Life()
+    life.polls(25, **columns | {"acked_at_us": at_us(0)}, delivered_consumer_seq=5)
+    assert "the server does not know when" in life.open["NT-C44"].text
+
+
 PUSHED = PUSH | {"settings": {"flow_control": True}}
 
 

@@ -526,7 +526,7 @@ def _quiet_text(f: Facts) -> str:
         kept_text = (
             f"; only this consumer keeps {kept_msgs} of {counted(f.stream.stored_msgs, 'message')}"
         )
-    if f.quiet_s is None and f.has_known_activity:
+    if f.was_never_delivered:
         delivery_text = "no pull ever received a message"
     elif f.quiet_s is None:
         delivery_text = "the server does not know when the last delivery was"
@@ -539,7 +539,7 @@ def find_new_without_pulls(f: Facts, is_open: bool) -> Symptom | None:
     """No client pulls from a new consumer."""
     if not _has_no_open_pull(f) or f.waiting_s <= NO_PULLS_AFTER_S:
         return None
-    if f.quiet_s is not None or f.age_s > NEW_CONSUMER_S:
+    if not f.was_never_delivered or f.age_s > NEW_CONSUMER_S:
         return None
     return Symptom(f"{_quiet_text(f)}; it is {duration_text(f.age_s)} old", f.waiting_since_us)
 
@@ -594,7 +594,9 @@ _PULL_LIMITS = {"max_batch": "messages", "max_bytes": "bytes", "max_expires": "n
 
 def find_refused_pulls(f: Facts, is_open: bool) -> Symptom | None:
     """Nothing was ever delivered, and the consumer has settings that refuse some pulls."""
-    if not _has_no_open_pull(f) or f.quiet_s is not None or f.waiting_s <= NO_PULLS_AFTER_S:
+    if not _has_no_open_pull(f) or f.waiting_s <= NO_PULLS_AFTER_S:
+        return None
+    if not f.was_never_delivered:
         return None
     # A pull that was open was not refused.
     if (f.unanswered_pulls_s or 0.0) > 0:

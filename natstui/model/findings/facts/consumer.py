@@ -161,6 +161,11 @@ class ConsumerFacts:
         return has_times or not self.columns.delivered_consumer_seq[self.row]
 
     @property
+    def was_never_delivered(self) -> bool:
+        """Whether nothing was ever delivered, not even before a restart of the server."""
+        return self.delivered_at_us is None and not self.columns.delivered_consumer_seq[self.row]
+
+    @property
     def was_never_acked(self) -> bool:
         """Whether nothing was ever acked, not even before a restart of the server."""
         return self.acked_at_us is None and not self.columns.ack_floor_consumer_seq[self.row]

@@ -465,18 +465,56 @@ def test_a_start_at_a_time_to_come_is_told(start: str | None, said: str) -> None
 def test_a_consumer_that_is_nearly_removed_is_told() -> None:
     life = Life({"inactive_threshold_ns": 20_000_000_000})
     life.polls(3, delivered_at_us=at_us(0), waiting_pulls_count=1)
-    life.polls(16, waiting_pulls_count=0)
+    life.polls(18, waiting_pulls_count=0)
     assert "expires soon" in life.words
     life.polls(2, waiting_pulls_count=1)
     assert life.open == {}
 
 
+@pytest.mark.parametrize(
+    ("config", "client"),
+    [
+        ({}, {"waiting_pulls_count": 1}),
+        ({"pull": False, "deliver_subject": "d"}, {"push_bound": True}),
+    ],
+)
+def test_an_idle_consumer_whose_clients_come_and_go_does_not_expire(
+    config: dict[str, Any], client: dict[str, Any]
+) -> None:
+    life = Life({"inactive_threshold_ns": 60 * 10**9, **config})
+    life.consumer |= {"delivered_consumer_seq": 9, "delivered_at_us": at_us(-3 * 3600),
+                      "created_at_us": at_us(-30 * 86_400)}  # fmt: skip
+    absent = dict.fromkeys(client, 0)
+    for second in range(60):
+        life.poll(**(client if second % 6 == 5 else absent))
+        assert life.open == {}, (second, life.open)
+    # Nobody comes any more.
+    life.polls(49, **absent)
+    assert life.open == {}
+    life.polls(3)
+    assert life.words == {"expires soon"} and life.open["NT-C35"].text.startswith("unused for 5")
+
+
+def test_a_durable_that_is_pulled_from_and_receives_nothing_for_weeks_is_used() -> None:
+    life = Life()
+    life.consumer |= {"delivered_consumer_seq": 9, "delivered_at_us": at_us(-15 * 86_400),
+                      "created_at_us": at_us(-30 * 86_400)}  # fmt: skip
+    life.poll(waiting_pulls_count=0)
+    assert "unused" in {finding.kind.word for finding in consumer_findings(life.state, 0)}
+    life.poll(waiting_pulls_count=1)
+    life.poll(waiting_pulls_count=0)
+    assert "unused" not in {finding.kind.word for finding in consumer_findings(life.state, 0)}
+
+
 def test_a_consumer_whose_last_activity_the_server_forgot_is_not_called_unused() -> None:
+    # The server deletes what nobody uses for longer.
+    threshold_ns = 33 * 86_400 * 10**9
+
     def words_of(delivered_count: int) -> set[str]:
-        life = Life({"durable": True, "inactive_threshold_ns": 600_000_000_000})
+        life = Life({"durable": True, "inactive_threshold_ns": threshold_ns})
         old = {"created_at_us": at_us(-30 * 86_400), "delivered_consumer_seq": delivered_count}
         life.consumer |= old
-        life.configure({"durable": True, "inactive_threshold_ns": 600_000_000_000}, {})
+        life.configure({"durable": True, "inactive_threshold_ns": threshold_ns}, {})
         life.polls(5, waiting_pulls_count=0, delivered_at_us=None, acked_at_us=None)
         kinds = consumer_findings(life.state, 0)
         return life.words | {finding.kind.word for finding in kinds}

@@ -980,7 +980,7 @@ CONSUMER_CAUSES: tuple[Cause[ConsumerFacts], ...] = (
     Cause(kinds.PROCESSED_TWICE, find_double_processing),
     Cause(kinds.FILTER_MATCHES_NOTHING, find_unmatched_filter, ("pending_msgs", "age_s")),
     Cause(kinds.START_BEYOND_END, find_start_beyond_end, ()),
-    Cause(kinds.EXPIRES_SOON, find_expiry, ("held_s",)),
+    Cause(kinds.EXPIRES_SOON, find_expiry, ("held_s", "pull_gap_s")),
     Cause(kinds.CONSUMER_PAST_THRESHOLD, find_consumer_threshold, ()),
     Cause(kinds.NEAR_MAX_ACK_PENDING, find_near_ack_limit, ("ack_pending_msgs",), (), HAS_UNACKED),
 )  # fmt: skip

@@ -142,10 +142,9 @@ def find_expiry(f: ConsumerFacts, is_open: bool) -> Symptom | None:
     if config is None or not config.inactive_threshold_ns or f.has_client or not config.durable:
         return None
     threshold_s = config.inactive_threshold_ns / 1e9
-    quiet_s = (f.at_us - f.idle_since_us) / 1e6
-    if quiet_s < NEAR_SHARE * threshold_s or not f.has_known_activity:
+    if f.inactive_s < NEAR_SHARE * threshold_s:
         return None
-    text = f"unused for {duration_text(quiet_s)} of {duration_text(threshold_s)}"
+    text = f"unused for {duration_text(f.inactive_s)} of {duration_text(threshold_s)}"
     # A pull between two polls restarts the threshold, which only the next polls show.
     hold_s = 0.0 if is_open else min(2.0, threshold_s * (1 - NEAR_SHARE) / 2)
     return Symptom(f"{text}, after which the server deletes the consumer", None, (), {}, hold_s)
@@ -227,10 +226,8 @@ def _risks_of_consumer(
     if stream and config.durable and config.replicas_count < stream.replicas_count:
         counts = config.replicas_count, stream.replicas_count
         yield kinds.FEWER_REPLICAS_THAN_STREAM, f"{counts[0]} of the stream's {counts[1]} replicas"
-    unused_s = (f.at_us - f.idle_since_us) / 1e6
-    is_unused = not f.has_client and unused_s > UNUSED_S and f.has_known_activity
-    if config.durable and is_unused:
-        yield kinds.CONSUMER_UNUSED, f"nothing delivered for {duration_text(unused_s)}"
+    if config.durable and not f.has_client and f.inactive_s > UNUSED_S:
+        yield kinds.CONSUMER_UNUSED, f"nothing delivered for {duration_text(f.inactive_s)}"
 
 
 def _risks_of_consumers(f: StreamFacts) -> Iterator[tuple[Kind, str]]:

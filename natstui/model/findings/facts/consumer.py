@@ -139,6 +139,21 @@ class ConsumerFacts:
         )
 
     @property
+    def inactive_s(self) -> float:
+        """Time since a client pulled, subscribed, received or acked, else since the creation.
+
+        If it is unknown, the time since the oldest poll.
+        """
+        gap_s = self.pull_gap_s
+        inactive_s = self.held_s if gap_s is None else min(self.held_s, gap_s)
+        threshold_ns = self.config.inactive_threshold_ns if self.config else None
+        if not threshold_ns or inactive_s * 1e9 <= threshold_ns:
+            return inactive_s
+        # The server would have deleted the consumer: a client used it, unseen by polls.
+        oldest_mono_us, _ = self.history.values("sampled_mono_us", math.inf)[-1]
+        return min(inactive_s, (self.mono_us - oldest_mono_us) / _US)
+
+    @property
     def is_filtered(self) -> bool:
         """Whether the consumer has filters, so that stream sequences do not count messages."""
         return self.config is None or bool(self.config.filter_subjects)

@@ -424,6 +424,41 @@ def test_a_mirror_that_is_ahead_of_its_recreated_origin_is_named() -> None:
     assert "mirror ahead of its origin" in life.words
 
 
+@pytest.mark.parametrize("origin_created_s", [-700, -5])
+@pytest.mark.parametrize("later_s", [0.06, 0.9])
+def test_a_mirror_that_is_read_later_than_its_busy_origin_is_not_ahead_of_it(
+    origin_created_s: int, later_s: float
+) -> None:
+    life = Life({}, {"mirror": "O"})
+    for second in range(20):
+        # It stores 500 messages a second, and the mirror has each 4 ms later.
+        origin = {"name": "O", "created_at_us": at_us(origin_created_s), "leader": "n1",
+                  "last_seq": 10_000 + 500 * second,
+                  "sampled_mono_us": round((START_S + second) * 1e6)}  # fmt: skip
+        mirror = life.stream | {
+            "last_seq": 10_000 + round(500 * (second + later_s)) - 2,
+            "sampled_mono_us": round((START_S + second + later_s) * 1e6),
+            "upstreams": (Upstream("O", 0, 10**8, None, True),),
+        }
+        life.add(snapshot(START_S + second + later_s, [mirror, origin], []))
+        assert life.open == {}, (second, life.open)
+
+
+def test_a_mirror_is_ahead_of_a_recreated_origin_that_is_busy_and_read_earlier() -> None:
+    life = Life({}, {"mirror": "O"})
+    for second in range(8):
+        origin = {"name": "O", "created_at_us": at_us(-5), "leader": "n1",
+                  "last_seq": 50 * second,
+                  "sampled_mono_us": round((START_S + second) * 1e6)}  # fmt: skip
+        mirror = life.stream | {
+            "last_seq": 10_000, "sampled_mono_us": round((START_S + second + 0.2) * 1e6),
+            "upstreams": (Upstream("O", 0, 10**8, None, True),),
+        }  # fmt: skip
+        life.add(snapshot(START_S + second + 0.2, [mirror, origin], []))
+    assert life.words == {"mirror ahead of its origin"}
+    assert "is 10000, in O only 350" in life.open["NT-S12"].text
+
+
 @pytest.mark.parametrize(("leader", "peers"), [("n1", ("n2", "n3")), (None, ("n1", "n2", "n3"))])
 def test_without_a_leader_the_peers_are_all_replicas(
     leader: str | None, peers: tuple[str, ...]

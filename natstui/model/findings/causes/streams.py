@@ -373,12 +373,10 @@ def find_ahead_of_origin(f: Facts, is_open: bool) -> Symptom | None:
     rows = table.roster.rows_of_stream.get(config.mirror, ())
     if not rows or any(settings.get("external") for _, settings in _origins(f)):
         return None
-    last_seq, origin_seq = f.columns.last_seq[f.row], table.columns.last_seq[rows[-1]]
-    if last_seq <= origin_seq:
-        return None
-    created_us = table.columns.created_at_us[rows[-1]]
-    newer = created_us > f.columns.created_at_us[f.row]
-    if not newer and table.columns.sampled_mono_us[rows[-1]] < f.mono_us - 1_000_000:
+    origin_seq = table.columns.last_seq[rows[-1]]
+    # Rows of a poll are read one after the other: the mirror's must be the older one.
+    last_seq = f.history.value_before("last_seq", table.columns.sampled_mono_us[rows[-1]])
+    if last_seq is None or last_seq <= origin_seq:
         return None
     text = f"the last sequence is {last_seq}, in {config.mirror} only {origin_seq}"
     return Symptom(text, None, (), {"ahead_msgs": last_seq - origin_seq}, hold_s=2.0)

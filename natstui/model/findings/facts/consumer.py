@@ -32,8 +32,6 @@ from natstui.model.records.evidence import AdvisoryCounts
 
 _US = 1_000_000
 _FLOOR_WINDOW_S = 120.0
-_MIN_DISTANCE_US = 500_000
-"""Minimum distance of two replies whose order is certain."""
 _MAX_CLOCK_DIFFERENCE_US = 30_000_000
 """Maximum difference of synchronized clocks."""
 _CHANGES_WINDOW_S = 60.0
@@ -607,11 +605,7 @@ class ConsumerFacts:
         # Nearly all consumers are not ahead, and reading older polls costs time.
         if self.columns.delivered_stream_seq[row] <= last_seq:
             return 0
-        polls = self.history.values(
-            "delivered_stream_seq", 2 * _MIN_DISTANCE_US / _US, min_count=3
-        )
-        earlier_us = stream.mono_us - _MIN_DISTANCE_US
-        delivered = next((seq for us, seq in polls if us <= earlier_us), None)
+        delivered = self.history.value_before("delivered_stream_seq", stream.mono_us)
         if delivered is None:
             return None
         return max(0, delivered - last_seq)

@@ -16,6 +16,8 @@ from natstui.model.live.table import Key
 from natstui.model.servers.replicas import is_away
 
 _US = 1_000_000
+_MIN_DISTANCE_US = 500_000
+"""Minimum distance of two replies whose order is certain."""
 
 
 @lru_cache(maxsize=4096)
@@ -118,6 +120,15 @@ class RowHistory:
         """Return the growth of a counter within `window_s`; None with a single sample."""
         values = self.values(name, window_s)
         return values[0][1] - values[-1][1] if len(values) > 1 else None
+
+    def value_before(self, name: str, mono_us: int) -> int | None:
+        """Return the newest value that was certainly read before `mono_us` (µs, steady clock).
+
+        None without one among the recent samples.
+        """
+        samples = self.values(name, 2 * _MIN_DISTANCE_US / _US, min_count=3)
+        earlier_us = mono_us - _MIN_DISTANCE_US
+        return next((value for us, value in samples if us <= earlier_us), None)
 
     def last_change_us(self, name: str, window_s: float) -> int | None:
         """Return the time of the newest sample whose value differs from that of the one before.

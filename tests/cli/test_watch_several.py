@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import os
@@ -177,6 +178,36 @@ def test_once_the_code_is_that_of_the_first_that_failed(
         if "kind" in it["properties"]
     }
     assert all(set(row) == fields[row["kind"]] for row in said.rows)
+
+
+@pytest.mark.parametrize("words", [("--js-domain", "their"), ("--js-api-prefix", "$JS.their.API")])
+async def test_a_domain_of_the_command_line_is_that_of_each_system(
+    nats_server_factory: Callable[..., Broker], tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    server = nats_server_factory(
+        """
+        jetstream {}
+        accounts {
+          THEIR { jetstream: enabled, users: [{user: their, password: p}],
+                  exports: [{service: "$JS.API.>"}] }
+          OWN { jetstream: enabled, users: [{user: own, password: p}],
+                imports: [{service: {account: THEIR, subject: "$JS.API.>"},
+                           to: "$JS.their.API.>"}] }
+        }
+        """
+    )
+    for account in ("own", "their"):
+        nc = await nats.connect(server.url, user=account, password="p")
+        await nc.jetstream().add_stream(name=account.upper(), subjects=[account])
+        await nc.close()
+    url = server.url.replace("nats://", "nats://own:p@")
+    named(tmp_path, dict.fromkeys(("a", "b"), url))
+    environment = {"XDG_CONFIG_HOME": str(tmp_path)}
+    said = await asyncio.to_thread(
+        lambda: watch("--once", "--json", "--context", "a,b", *words, **environment)
+    )
+    streams = {(row["system"], row["name"]) for row in said.rows if is_stream(row)}
+    assert streams == {("a", "THEIR"), ("b", "THEIR")}, said
 
 
 @pytest.mark.long

@@ -165,7 +165,7 @@ def _shared_arguments(flags: ConnectionFlags) -> list[str]:
     no other user can read it.
     """
     if flags.system_flag != "account":
-        return ["--config", flags.config] if flags.config else []
+        return replace(flags, context=None, profile=None).arguments()
     if flags.server is not None:
         os.environ["NATSTUI_CONNECTION_SERVER"] = flags.server
     return replace(flags, server=None, account=None).arguments()

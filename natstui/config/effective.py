@@ -98,7 +98,7 @@ def _mask_secrets(name: str, value: Any) -> Any:
         return STARS
     if name == "webhook":
         return _mask_path(text)
-    if name == "server":
+    if name in ("server", "monitoring"):
         return ",".join(_mask_user(part) for part in text.split(","))
     return text
 

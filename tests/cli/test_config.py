@@ -25,12 +25,14 @@ def test_each_setting_is_printed_with_its_origin(
     monkeypatch.setenv("NATSTUI_MONITOR_INTERVAL_S", "3")
     monkeypatch.setenv("NATS_URL", "nats://ann:very-secret@h")
     monkeypatch.setenv("NATS_TOKEN", "very-secret")
+    monkeypatch.setenv("NATSTUI_CONNECTION_MONITORING", "http://ops:very-secret@h:8222")
     rows = lines_of("--config", str(file))
     assert rows["monitor.interval_s"] == (3.0, "NATSTUI_MONITOR_INTERVAL_S")
     assert rows["monitor.max_requests_per_s"] == (5.0, str(file))
     assert rows["monitor.list_timeout_s"] == (6.0, "default")
     assert rows["viewer.keys"] == ({"quit": "x"}, str(file))
     assert rows["connection.server"] == ("nats://********@h", "NATS_URL")
+    assert rows["connection.monitoring"][0] == "http://********@h:8222"
     assert rows["connection.token"] == ("********", "NATS_TOKEN")
     assert "very-secret" not in json.dumps(rows)
 
@@ -43,6 +45,7 @@ def test_the_table_shows_no_secret_either(tmp_path: Path) -> None:
         "[profiles.y]\ntoken = 'env://TOKEN'\n"
         "[alerts.w]\nwebhook = 'https://ann:very-secret@chat.example/hooks/very-secret?t=very-secret'\n"
         "[alerts.v]\nwebhook = 'https://chat.example?t=very-secret'\n"
+        "[profiles.z]\nmonitoring = 'http://ops:very-secret@n1:8222,http://ops:very-secret@n2:8222'\n"
     )
     shown = CliRunner().invoke(config, ["--config", str(file)], catch_exceptions=False).stdout
     assert "very-secret" not in shown
@@ -51,6 +54,7 @@ def test_the_table_shows_no_secret_either(tmp_path: Path) -> None:
     assert '"env://TOKEN"' in shown
     assert '"https://********@chat.example/********"' in shown
     assert '"https://chat.example/********"' in shown
+    assert '"http://********@n1:8222,http://********@n2:8222"' in shown
 
 
 def test_the_context_in_use_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

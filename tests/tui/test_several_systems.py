@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +28,7 @@ from natstui.model.live.state import State
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.managing import Change
 from natstui.model.records.messages import Answered
-from natstui.model.records.record import Configured, LinkChanged, Noted, Watch
+from natstui.model.records.record import Advisory, Configured, LinkChanged, Noted, Watch
 from natstui.model.records.stores import ReadKeys
 from natstui.model.records.system import ReadConnections, ReadServers
 from natstui.model.servers.server import Servers
@@ -36,6 +37,7 @@ from natstui.tui.app.controls.systems import Contexts
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.connections.screen import ConnectionsScreen
+from natstui.tui.events.screen import EventsScreen
 from natstui.tui.frame.detail.peek import PEEK_STATE_KEY
 from natstui.tui.frame.head.several import find_silence_reason
 from natstui.tui.frame.live import LiveScreen
@@ -47,6 +49,7 @@ from natstui.tui.stores.keys import KeysScreen
 from natstui.tui.streams.form import StreamForm
 from tests.model.findings.test_servers import seen
 from tests.tui.engine_records import engine_records
+from tests.tui.test_event_moment import created
 from tests.tui.test_status_strip import ACCOUNT
 from tests.tui.viewer import FIRST, NATSTUI, Pipes, Viewer, piped, shown, start
 
@@ -291,6 +294,27 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         await viewer.until(lambda: rows(viewer)[-1:] == [("west", "OTHER")], "west is back")
         await viewer.type_command("ctx")
         await viewer.until(lambda: "add it" in viewer.words and "watched" in viewer.text, "list")
+
+
+async def test_a_key_leads_to_the_events_of_a_time_on_all_systems() -> None:
+    first_us = 1_900_000_000_000_000
+    async with fed_systems() as (viewer, pipes):
+        await viewer.press("3")
+        for number, name in enumerate(("east", "west", "east", "west")):
+            await pipes[name].feed(created(f"NEW_{number}", first_us + number * 1_000_000))
+        await viewer.until(
+            lambda: all(f"NEW_{number}" in viewer.text for number in range(4)), "events"
+        )
+        for number, system in ((1, "west"), (2, "east")):
+            await viewer.press("t")
+            await viewer.type(
+                datetime.fromtimestamp(first_us / 1e6 + number).astimezone().isoformat()
+            )
+            await viewer.press("enter")
+            await viewer.until(lambda of=system: viewer.table.scope.system == of, system)
+            assert isinstance(viewer.table, EventsScreen)
+            event = viewer.table.find_event()
+            assert isinstance(event, Advisory) and event.stream == f"NEW_{number}"
 
 
 @pytest.mark.long

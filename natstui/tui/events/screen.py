@@ -147,10 +147,8 @@ class EventsScreen(TableScreen):
         """Move the cursor to the newest event up to a moment, else to the oldest one."""
         if self.rows is None or not self.rows.order:
             return
-        event_view = self.rows.view
-        times = [
-            (event_view.at(row).at_us, position) for position, row in enumerate(self.rows.order)
-        ]
+        events = (find_system_row(self.rows.view, row) for row in self.rows.order)
+        times = [(view.at(row).at_us, position) for position, (view, row) in enumerate(events)]
         before = [time for time in times if time[0] <= at_us]
         event_at_us, position = max(before) if before else min(times)
         self.table.move(position)

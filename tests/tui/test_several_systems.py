@@ -25,6 +25,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.clients.connection import AccountServer, Connections
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
+from natstui.model.records.benchmark import StartBenchmark
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.managing import Change
 from natstui.model.records.messages import Answered
@@ -294,6 +295,28 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         await viewer.until(lambda: rows(viewer)[-1:] == [("west", "OTHER")], "west is back")
         await viewer.type_command("ctx")
         await viewer.until(lambda: "add it" in viewer.words and "watched" in viewer.text, "list")
+
+
+async def test_commands_act_on_the_system_of_the_row_under_the_cursor() -> None:
+    async with fed_systems() as (viewer, pipes):
+        east, west = pipes["east"], pipes["west"]
+        await put_cursor_on(viewer, "west", "SAME")
+        await viewer.type_command("bench fanout-slow")
+        await viewer.until(lambda: east.sent(StartBenchmark) or west.sent(StartBenchmark), "load")
+        assert west.sent(StartBenchmark) and not east.sent(StartBenchmark)
+        await viewer.press("1")
+        for system, command, mode in (
+            ("east", "servers", "server"), ("west", "conn", "connections"),
+            ("east", "bench", "benchmark"),
+        ):  # fmt: skip
+            await put_cursor_on(viewer, system, "SAME")
+            await viewer.type_command(command)
+            await viewer.until(lambda of=mode: viewer.app.current_mode == of, mode)
+            screen = viewer.app.screen
+            assert isinstance(screen, LiveScreen)
+            await viewer.until(lambda of=screen: of.scope.acting.name, "the first state")
+            assert screen.scope.acting.name == system
+            await viewer.press("1")
 
 
 async def test_a_key_leads_to_the_events_of_a_time_on_all_systems() -> None:

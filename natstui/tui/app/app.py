@@ -592,6 +592,8 @@ async def execute(app: NatstuiApp, updates: StateUpdates, message: ToApp) -> Non
             screen.scope.bound_system = system.name
             app.push_screen(screen)
         case RunScenario():
+            # The benchmark screen is bound to no system: it shows, and runs on, the current one.
+            parts.engines.current = parts.engines.find_system(message.system).name
             await run_scenario(app, message.scenario)
         case Replay():
             parts.replay.open(message.folder)

@@ -40,16 +40,21 @@ class ViewerCommand:
     """Whether the command needs a live server, or a replay."""
 
 
+def _open_mode(app: App[int], parts: Parts, mode: str) -> None:
+    parts.systems.make_viewed_current()
+    app.call_later(open_mode, app, mode)
+
+
 def _open_mode_command(name: str) -> Run:
     def run(app: App[int], parts: Parts, _arguments: list[str]) -> None:
-        app.call_later(open_mode, app, name)
+        _open_mode(app, parts, name)
 
     return run
 
 
 def _open_consumers(app: App[int], parts: Parts, arguments: list[str]) -> None:
     if not arguments:
-        app.call_later(open_mode, app, "consumers")
+        _open_mode(app, parts, "consumers")
         return
     app.post_message(Open("consumers", _check_stream(parts.engines.state, arguments[0])))
 
@@ -72,7 +77,7 @@ def _open_consumer(app: App[int], parts: Parts, arguments: list[str]) -> None:
 
 def _open_buckets(app: App[int], parts: Parts, arguments: list[str]) -> None:
     if not arguments:
-        app.call_later(open_mode, app, "buckets")
+        _open_mode(app, parts, "buckets")
         return
     streams = parts.engines.state.streams.roster.rows_of_stream
     bucket_streams = [
@@ -87,7 +92,7 @@ def _open_benchmark(app: App[int], parts: Parts, arguments: list[str]) -> None:
     if arguments:
         app.post_message(RunScenario(arguments[0]))
     else:
-        app.call_later(open_mode, app, "benchmark")
+        _open_mode(app, parts, "benchmark")
 
 
 def _change_payload(app: App[int], _parts: Parts, arguments: list[str]) -> None:

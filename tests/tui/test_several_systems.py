@@ -47,6 +47,7 @@ from natstui.tui.frame.view_file import store_value
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.stores.buckets import BucketForm
 from natstui.tui.stores.keys import KeysScreen
+from natstui.tui.streams.detail import StreamDetail
 from natstui.tui.streams.form import StreamForm
 from tests.model.findings.test_servers import seen
 from tests.tui.engine_records import engine_records
@@ -317,6 +318,29 @@ async def test_commands_act_on_the_system_of_the_row_under_the_cursor() -> None:
             await viewer.until(lambda of=screen: of.scope.acting.name, "the first state")
             assert screen.scope.acting.name == system
             await viewer.press("1")
+
+
+async def test_after_a_system_is_removed_keys_lead_to_those_that_are_watched() -> None:
+    async with fed_systems() as (viewer, _):
+        await viewer.type_command("ctx spare")
+        await viewer.until(lambda: ("spare", "SPARE") in rows(viewer), "the third")
+        await put_stream_in_view_and_remove(viewer, "west", "SAME")
+        await viewer.press("4")
+        for system in ("east", "spare"):
+            await viewer.until(lambda of=system: viewer.table.scope.acting.name == of, system)
+            await viewer.press("X")
+        await put_stream_in_view_and_remove(viewer, "spare", "SPARE")
+        await viewer.press("1")
+        await viewer.until(lambda: "SAME" in viewer.rows(), "those of east")
+
+
+async def put_stream_in_view_and_remove(viewer: Viewer, system: str, stream: str) -> None:
+    await viewer.press("1")
+    await put_cursor_on(viewer, system, stream)
+    await viewer.press("d")
+    await viewer.until(lambda: isinstance(viewer.app.screen, StreamDetail), "its detail")
+    await viewer.type_command(f"ctx -{system}")
+    await viewer.until(lambda: "no longer watched" in viewer.words, "it is removed")
 
 
 async def test_a_key_leads_to_the_events_of_a_time_on_all_systems() -> None:

@@ -82,10 +82,11 @@ class Systems(Part):
         self._show(names[(index + 1) % len(names)])
 
     def make_viewed_current(self) -> None:
-        """Make the acting system of the screen in view the current one; called before another
-        screen is opened.
+        """Make the acting system of the screen in view the current one, unless it was removed;
+        called before another screen is opened.
         """
-        self._engines.current = self._engines.acting_system.name
+        if (name := self._engines.acting_system.name) in self._engines.systems:
+            self._engines.current = name
 
     def assign_system(self, screen: Screen[object], system: str | None) -> None:
         """Assign a system, by default the current one, to a screen that is above another screen.

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 
 import nats
 import pytest
 from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 
-from natstui.model.records.record import Prefer
+from natstui.model.records.record import Command, Prefer, SetInterval, SetPolling, Watch
 from tests.accounts import Account
 from tests.tui.engine_records import engine_records
 from tests.tui.test_overview import STREAMS, polls
-from tests.tui.viewer import Viewer, fed, viewing
+from tests.tui.viewer import FedViewer, Viewer, fed, viewing
 
 _STREAMS_COUNT = 60
 _FEW_REQUESTS = {"NATSTUI_MONITOR_MAX_REQUESTS_PER_S": "6"}
@@ -50,6 +52,29 @@ async def test_a_consumer_with_a_finding_is_named_to_the_engine_once() -> None:
         findings = viewer.app.state.findings.list_open()
         assert ("BETA", "one") in {one.entity[:2] for one in findings}
         assert [command.consumers for command in viewer.sent(Prefer)] == [(("BETA", "one"),)]
+
+
+async def test_another_engine_polls_as_the_one_before_was_told_to() -> None:
+    records = engine_records(STREAMS)
+    kinds: tuple[type[Command], ...] = (SetInterval, SetPolling, Watch)
+
+    def polled(viewer: FedViewer) -> list[Command]:
+        last = [viewer.sent(kind)[-1:] for kind in kinds]
+        return [command for commands in last for command in commands]
+
+    async with fed(*records) as viewer:
+        await viewer.until(lambda: viewer.sent(Watch), "the rows in view")
+        await viewer.type_command("interval 30s")
+        await viewer.press("p")
+        await viewer.until(lambda: len(polled(viewer)) == len(kinds), "all")
+        before, link = polled(viewer), viewer.app.link
+        os.killpg(link.pid, signal.SIGKILL)
+        await viewer.until(lambda: "the engine ended" in viewer.said, "its end")
+        viewer.commands.clear()
+        await viewer.feed(*records)
+        await viewer.until(lambda: viewer.app.link is not link, "another engine")
+        await viewer.until(lambda: len(polled(viewer)) == len(kinds), "all of them again")
+        assert polled(viewer) == before
 
 
 @pytest.mark.long

@@ -206,7 +206,7 @@ class Engines:
         if isinstance(command, HostCommand):
             self.check_host_change()
         if not self.is_replaying:
-            self.find_system(system).follower.link.send(command)
+            self.find_system(system).send(command)
         elif isinstance(command, _REPLAY_COMMANDS):
             self.shown_follower.link.send(command)
         elif not isinstance(command, Watch):
@@ -237,7 +237,7 @@ class Engines:
             self.send(command)
             return
         for system in self.systems.values():
-            system.follower.link.send(command)
+            system.send(command)
 
     def start(self) -> None:
         """Start reading the engines of the systems."""

@@ -13,13 +13,22 @@ from natstui.lines import BadLine
 from natstui.model.records.analysis import AnalysisFinished
 from natstui.model.records.benchmark import BenchmarkSummed
 from natstui.model.records.link import LinkChanged
-from natstui.model.records.record import EngineStarted, Record
+from natstui.model.records.record import (
+    Command,
+    EngineStarted,
+    Record,
+    SetInterval,
+    SetPolling,
+    Watch,
+)
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
 from natstui.tui.kit.text import safe_copy
 from natstui.units import counted
 
+_LASTING = SetInterval | SetPolling | Watch
+"""Commands that change how an engine polls from then on."""
 _RESTART_DELAY_S = 2.0
 _SLOW_FOLD_S = 0.004
 _PAUSE_S = 0.01
@@ -107,6 +116,8 @@ class LiveSystem:
         self._app, self.connect = app, open_system.connect
         self._own_callbacks = replace(callbacks, on_record=self._on_record, on_end=self._on_end)
         self._callbacks = callbacks
+        self._lasting: dict[type, Command] = {}
+        """The last command of each kind in `_LASTING`: another engine does not know them."""
         self._is_resuming = False
         """Whether an engine was started to continue a recording and has not reported its start."""
 
@@ -114,9 +125,19 @@ class LiveSystem:
         """Start reading the engine's records."""
         self._app.run_worker(follow(self._app, self.follower, self._own_callbacks))
 
+    def send(self, command: Command) -> None:
+        """Send a command to the engine; one that changes how it polls is also sent to the next
+        engine.
+        """
+        if isinstance(command, _LASTING):
+            self._lasting[type(command)] = command
+        self.follower.link.send(command)
+
     def _on_record(self, record: Record, follower: Follower) -> None:
         if isinstance(record, EngineStarted):
             self._is_resuming = False
+            for command in self._lasting.values():
+                follower.link.send(command)
         self._callbacks.on_record(record, follower)
 
     def _on_end(self, follower: Follower) -> None:

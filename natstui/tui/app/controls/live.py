@@ -64,9 +64,10 @@ class Polling(Part):
 
     def apply_to(self, system: str) -> None:
         """Send the polling interval, and a pause, to the engine of an added system."""
-        self._engines.send(SetInterval(0, self.interval_s), system)
+        added_system = self._engines.find_system(system)
+        added_system.send(SetInterval(0, self.interval_s))
         if not self.is_on:
-            self._engines.send(SetPolling(0, False), system)
+            added_system.send(SetPolling(0, False))
 
     def action_faster(self) -> None:
         """Poll more often."""

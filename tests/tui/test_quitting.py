@@ -10,14 +10,24 @@ import pytest
 
 from natstui.model.bench.view import BenchmarkView
 from natstui.model.live.state import State
+from natstui.model.records.analysis import AnalysisProgress
 from natstui.model.records.benchmark import BenchmarkPlanned, BenchmarkSummed
+from natstui.model.records.messages import Answered
 from natstui.model.records.recording import Gap, RecordingChanged, StartRecording
+from natstui.model.records.stores import (
+    BackUp,
+    GetFile,
+    LookAtBackup,
+    PutFile,
+    RestoreBackup,
+)
 from natstui.session.read.recording import Recording
 from natstui.tui.app.screens import describe_running_work
 from natstui.tui.kit.pick import Pick
 from tests.accounts import Account
 from tests.model.test_benchmark_view import PLAN
 from tests.tui.engine_records import engine_records
+from tests.tui.test_moment import REPLAY
 from tests.tui.viewer import Viewer, fed, viewing
 
 pytestmark = pytest.mark.server
@@ -28,11 +38,50 @@ MEASURING = BenchmarkView(run_id="r", planned=BenchmarkPlanned(1, "r", PLAN))
 
 def test_what_is_recorded_and_measured_would_end() -> None:
     both = State(recording=RECORDING, benchmark=MEASURING)
+    analysis = AnalysisProgress(1, 2, "a", "reading", 0, 3, 0, 0)
+    for analysed in (State(), State(replay=REPLAY)):
+        runs = describe_running_work(analysed.after(analysis), (), recording=True)
+        assert runs == ["an analysis is running"]
     names = ["a recording is running", "a benchmark is running"]
-    assert describe_running_work([both], recording=True) == names
-    assert describe_running_work([both], recording=False) == names[1:], "the settings began it"
+    assert describe_running_work(both, (), recording=True) == names
+    assert describe_running_work(both, (), recording=False) == names[1:], "the settings began it"
     over = BenchmarkView(planned=MEASURING.planned, summed=BenchmarkSummed(2, "no room", True))
-    assert describe_running_work([State(benchmark=over), State()], recording=True) == []
+    assert describe_running_work(State(benchmark=over), (), recording=True) == []
+    assert describe_running_work(State(), (), recording=True) == []
+
+
+def test_a_transfer_of_every_kind_would_end() -> None:
+    transfers = (
+        BackUp(1, "S", "/a"), RestoreBackup(2, "/a"), PutFile(3, "F", "a", "/a"),
+        GetFile(4, "F", "a", "/a"), LookAtBackup(5, "/a"),
+    )  # fmt: skip
+    assert describe_running_work(State(), transfers, recording=False) == [
+        "a backup is running", "a restore is running", "an upload is running",
+        "a download is running",
+    ]  # fmt: skip
+
+
+async def asked_to_leave(viewer: Viewer, reason: str) -> None:
+    await viewer.press("q")
+    await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+    assert reason in viewer.words
+    await viewer.press("escape")
+    await viewer.until(lambda: not isinstance(viewer.app.screen, Pick), "it stays")
+
+
+async def test_who_leaves_during_a_backup_whose_screen_was_left_is_asked_until_it_ends() -> None:
+    async with fed(*engine_records({"S": ()})) as viewer:
+        await viewer.until(lambda: viewer.rows().get("S"), "the stream")
+        await viewer.type_command("backup S /kept")
+        await viewer.until(lambda: viewer.sent(BackUp), "it begins")
+        await viewer.press("escape", "down", "enter")
+        await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "its screen is left")
+        await asked_to_leave(viewer, "a backup is running")
+        command_id = viewer.sent(BackUp)[0].command_id
+        await viewer.feed(Answered(1, command_id, "done", "S: 1 message"))
+        await viewer.until(lambda: "S: 1 message" in viewer.said, "it ended")
+        await viewer.press("q")
+        await viewer.until(lambda: viewer.app.return_code == 0, "it left")
 
 
 async def goes_on(viewer: Viewer) -> None:

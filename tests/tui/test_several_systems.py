@@ -30,6 +30,7 @@ from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.managing import Change
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Advisory, Configured, LinkChanged, Noted, Watch
+from natstui.model.records.recording import RecordingChanged
 from natstui.model.records.stores import ReadKeys
 from natstui.model.records.system import ReadConnections, ReadServers
 from natstui.model.servers.server import Servers
@@ -44,6 +45,7 @@ from natstui.tui.frame.head.several import find_silence_reason
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.systems import SystemKey, SystemState
 from natstui.tui.frame.view_file import store_value
+from natstui.tui.kit.pick import Pick
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.stores.buckets import BucketForm
 from natstui.tui.stores.keys import KeysScreen
@@ -332,6 +334,23 @@ async def test_after_a_system_is_removed_keys_lead_to_those_that_are_watched() -
         await put_stream_in_view_and_remove(viewer, "spare", "SPARE")
         await viewer.press("1")
         await viewer.until(lambda: "SAME" in viewer.rows(), "those of east")
+
+
+async def test_who_leaves_is_asked_while_a_recording_of_any_system_runs() -> None:
+    async with fed_systems() as (viewer, pipes):
+        for system, on in (("east", True), ("west", True), ("west", False)):
+            await put_cursor_on(viewer, system, "SAME")
+            await viewer.press("R")
+            await pipes[system].feed(RecordingChanged(1, on=on, folder=system, size_bytes=1))
+            await viewer.until(partial(_is_recording, viewer, system, is_on=on), system)
+        await viewer.press("q")
+        await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+        assert "a recording is running" in viewer.words
+
+
+def _is_recording(viewer: Viewer, system: str, *, is_on: bool) -> bool:
+    recording = state_of(viewer, system).recording
+    return recording is not None and recording.on is is_on
 
 
 async def put_stream_in_view_and_remove(viewer: Viewer, system: str, stream: str) -> None:

@@ -535,20 +535,26 @@ class NatstuiApp(GuardedApp):
         await open_mode(self, mode)
 
     async def action_quit(self) -> None:
-        """Quit, after a prompt if typed text would be lost, or a recording or benchmark would
-        end.
-        """
-        states = [system.follower.state for system in self.parts.engines.systems.values()]
+        """Quit, after a prompt if typed text would be lost, or running work would end."""
         if unsent := find_unsent_texts(self, self.MODES):
             title, leave = f"{unsent[0]} is not sent", "leave; typed text is lost"
-        elif work_texts := describe_running_work(
-            states, recording=self.parts.recording.started_here
-        ):
+        elif work_texts := self._describe_running_work():
             title, leave = " and ".join(dict.fromkeys(work_texts)), "leave; running work ends now"
         else:
             self._end()
             return
         run_task(self, self._confirm_quit, title, leave)
+
+    def _describe_running_work(self) -> list[str]:
+        """Return a description of the work in all engines that would end with the app."""
+        texts: list[str] = []
+        for name, system in self.parts.engines.systems.items():
+            texts += describe_running_work(
+                system.follower.state,
+                system.follower.link.pending_commands,
+                recording=name in self.parts.recording.started_on,
+            )
+        return texts
 
     async def _confirm_quit(self, title: str, leave: str) -> None:
         pick = Pick(title, (("stay", "stay here"), ("quit", leave)))

@@ -227,6 +227,12 @@ class Link:
     def _remove_request(self, command_id: int) -> None:
         self.pending.pop(command_id, None)
 
+    @property
+    def pending_commands(self) -> list[Command]:
+        """Return the commands without a reply yet."""
+        commands = (request.command for request in self.pending.values())
+        return [command for command in commands if command is not None]
+
     def request(self, command: Command) -> PendingRequest:
         """Send a command with a new id, and return the pending request."""
         request = PendingRequest(self._remove_request, lambda: self._received_count)
@@ -234,8 +240,9 @@ class Link:
             request.fail(ENGINE_NOT_RUNNING)
             return request
         self.pending[request.command_id] = request
+        request.command = replace(command, command_id=request.command_id)
         try:
-            self.send(replace(command, command_id=request.command_id))
+            self.send(request.command)
         except EngineFailed as error:
             request.fail(str(error))
         return request

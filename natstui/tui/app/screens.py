@@ -20,6 +20,8 @@ from natstui.model.assets.fields import strings_at
 from natstui.model.assets.subjects import has_wildcard
 from natstui.model.live.permissions import read_only_account_text
 from natstui.model.live.state import State
+from natstui.model.records.record import Command
+from natstui.model.records.stores import BackUp, GetFile, PutFile, RestoreBackup
 from natstui.tui.frame.action_keys import SPECS, Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage, Open
@@ -124,19 +126,34 @@ def find_unsent_texts(app: App[int], modes: Iterable[str]) -> list[str]:
     return [text for text in texts if text]
 
 
-def describe_running_work(states: Iterable[State], *, recording: bool) -> list[str]:
-    """Return a description of each recording and benchmark that would end with the app.
+_TRANSFER_TEXTS = {
+    BackUp: "a backup is running",
+    RestoreBackup: "a restore is running",
+    PutFile: "an upload is running",
+    GetFile: "a download is running",
+}
 
-    Recordings are included only with `recording`: if the user started one here.
+
+def describe_running_work(
+    state: State, pending_commands: Iterable[Command], *, recording: bool
+) -> list[str]:
+    """Return a description of the work in an engine that would end with it: a recording, a
+    benchmark, an analysis and transfers.
+
+    `pending_commands` have no reply yet. A recording is included only with `recording`: if the
+    user started it here.
     """
     texts: list[str] = []
-    for state in states:
-        if state.replay is not None:
-            continue
+    if state.replay is None:
         if recording and state.recording is not None and state.recording.on:
             texts.append("a recording is running")
         if state.benchmark is not None and state.benchmark.is_running:
             texts.append("a benchmark is running")
+    if state.analysis is not None and state.analysis.running is not None:
+        texts.append("an analysis is running")
+    for command in pending_commands:
+        if isinstance(command, BackUp | RestoreBackup | PutFile | GetFile):
+            texts.append(_TRANSFER_TEXTS[type(command)])
     return texts
 
 

@@ -63,6 +63,8 @@ class PendingRequest:
         """
         self.received_count = received_count
         self.command_id = next(_command_ids)
+        self.command: Command | None = None
+        """The command of the request; None if it was not sent."""
         self.system = ""
         """The name of the system that the request is sent to; empty with a single system."""
         self._forget = forget

@@ -95,8 +95,8 @@ class Recording(Part):
     def __init__(self, app: App[int], engines: Engines) -> None:
         self._app = app
         self._engines = engines
-        self.started_here = False
-        """Whether the user started the recording here, by key or command."""
+        self.started_on: set[str] = set()
+        """The names of the systems on which the user started a recording, by key or command."""
 
     def is_offered(self, action: str, *, typing: bool) -> bool:
         """Return whether an action is offered: not in a replay, and no letter where text
@@ -110,14 +110,15 @@ class Recording(Part):
 
     def start_or_stop(self, name: str) -> None:
         """Start a recording named `name`, or stop the running one."""
-        recording = self._engines.state.recording
-        self.started_here = recording is None or not recording.on
+        state, system = self._engines.state, self._engines.acting_system.name
         command: StartRecording | StopRecording = StopRecording(0)
-        if self.started_here:
-            state = self._engines.state
+        if state.recording is not None and state.recording.on:
+            self.started_on.discard(system)
+        else:
+            self.started_on.add(system)
             findings = make_known_findings(state.findings, state.now_at_us)
             command = StartRecording(0, name, findings)
-        SystemEngine(self._app, None).start(command, "recording")
+        SystemEngine(self._app, system).start(command, "recording")
 
     def action_note(self) -> None:
         """Open the command line with `:note`, if notes may be written."""

@@ -12,12 +12,12 @@ from nats.js.kv import KeyValue
 from textual.widgets import TextArea
 
 from natstui.model.records.messages import Answered
-from natstui.model.records.stores import KeyRow, KeysPage, ReadKeys
+from natstui.model.records.stores import KeyNames, KeyRow, KeysPage, ReadKeyNames, ReadKeys
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.stores import keys
 from natstui.tui.stores.history import HistoryScreen, RevisionScreen
-from natstui.tui.stores.keys import SHOWN_ROWS, KeysScreen
+from natstui.tui.stores.keys import SHOWN_ROWS, KeyRows, KeysScreen
 from natstui.tui.stores.put import PutScreen
 from tests.tui.engine_records import BORN_US, engine_records
 from tests.tui.shared import Shared, on_the_files_loop
@@ -161,6 +161,57 @@ async def test_of_very_many_keys_all_names_are_there_and_the_values_in_view(
             "that none matches",
         )
         await nc.close()
+
+
+def test_names_beyond_a_page_stay_until_they_are_read_again() -> None:
+    def row(key: str) -> KeyRow:
+        return KeyRow(key, 1, 1, "PUT", "", 0)
+
+    def page(created_at_us: int) -> KeysPage:
+        return KeysPage((row("a"), row("b")), 4, 4, 4, created_at_us)
+
+    def names(key_rows: KeyRows) -> list[str]:
+        return [item.key for item in key_rows.view.items]
+
+    key_rows = KeyRows()
+    key_rows.add_page(page(1), ">")
+    assert key_rows.needs_names and names(key_rows) == ["a", "b"]
+    key_rows.add_names(KeyNames(("a", "b", "c", "d"), 1))
+    key_rows.add_values(KeysPage((row("c"),), None, 4, 4, 1))
+    assert not key_rows.needs_names and key_rows.find_unread("abcd") == ("d",)
+    key_rows.add_page(page(1), ">")
+    assert key_rows.needs_names and names(key_rows) == ["a", "b", "c", "d"]
+    # A change of the others may be older than the page: their values are read again.
+    assert key_rows.find_unread("abcd") == ("c", "d")
+    key_rows.add_names(KeyNames(("a", "b", "d", "e"), 1))
+    assert not key_rows.needs_names and names(key_rows) == ["a", "b", "d", "e"]
+    key_rows.add_page(page(2), ">")
+    assert names(key_rows) == ["a", "b"], "those of another bucket"
+
+
+async def test_of_very_many_keys_cursor_and_marks_stay_when_all_are_read_again() -> None:
+    page = KeysPage(tuple(KeyRow(key, 1, 1, "PUT", "", 0) for key in "ab"), 4, 4, 4, BORN_US)
+    names = KeyNames(("a", "b", "c", "d"), BORN_US)
+    async with fed(*engine_records({"KV_CONF": ()})) as viewer:
+        await viewer.app.push_screen(KeysScreen("KV_CONF"))
+
+        async def reply(kind: type, body: object) -> None:
+            await viewer.until(lambda: viewer.sent(kind), kind.__name__)
+            command_id = viewer.sent(kind)[-1].command_id
+            viewer.commands.clear()
+            text = msgspec.json.encode(body).decode()
+            await viewer.feed(Answered(1, command_id, "done", "read", text))
+
+        await reply(ReadKeys, page)
+        await reply(ReadKeyNames, names)
+        await viewer.until(lambda: set(viewer.rows()) == set("abcd"), "all keys")
+        await viewer.press("end", "space")
+        table = viewer.table.table
+        assert table.marks == {("d",)}
+        await reply(ReadKeys, page)
+        await viewer.until(lambda: viewer.sent(ReadKeyNames), "the names are read again")
+        assert set(viewer.rows()) == set("abcd")
+        assert table.marks == {("d",)} and table.cursor_key == ("d",)
 
 
 @on_the_files_loop

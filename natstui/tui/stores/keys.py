@@ -60,7 +60,10 @@ class KeyRows:
         self._index_by_key: dict[str, int] = {}
         self._changed_at_s: dict[str, float] = {}
         self._completed_at_s = 0.0
-        self._names: KeyNames | None = None
+        self.needs_names = False
+        """Whether the bucket has more keys than its last complete page, and their names were not
+        read since then.
+        """
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -71,11 +74,6 @@ class KeyRows:
         if self.last is None or monotonic() - self._completed_at_s > _COMPLETE_READ_S:
             return 0
         return self.last.last_revision_seq
-
-    @property
-    def needs_names(self) -> bool:
-        """Return whether the bucket has more keys, and their names were not read yet."""
-        return self.last is not None and self.count > len(self) and self._names is None
 
     def find_unread(self, keys: Iterable[str]) -> tuple[str, ...]:
         """Return the keys whose values were not read, at most `_MAX_VALUES_PER_READ`."""
@@ -91,13 +89,20 @@ class KeyRows:
         """Add a page of all keys, or of the changes since the last page."""
         is_same_bucket = self.last is not None and self.last.created_at_us == page.created_at_us
         changes = page.keys_count is None
+        known_keys: list[str] = []
         if page.keys_count is not None:
             self._completed_at_s, self.count = monotonic(), page.keys_count
-            self._rows, self._index_by_key, self._names = [], {}, None
+            self.needs_names = page.keys_count > len(page.rows)
+            if self.needs_names and is_same_bucket:
+                known_keys = [row.key for row in self._rows]
+            self._rows, self._index_by_key = [], {}
         elif not is_same_bucket:
-            self.last = None  # the bucket was recreated: all keys are requested next
+            # The bucket was recreated: all keys are requested next.
+            self.last, self.needs_names = None, False
             return
         self._add(page.rows, new_view=not changes)
+        # They stay until their names are read again; their values may have changed before.
+        self._add_unread(known_keys)
         if changes:
             self._changed_at_s |= {row.key: monotonic() for row in page.rows}
             self.count = max(self.count, len(self))
@@ -110,21 +115,28 @@ class KeyRows:
             self._completed_at_s = float("-inf")  # some expired
 
     def add_names(self, names: KeyNames) -> None:
-        """Add keys without their values."""
+        """Add keys without their values, and remove unread keys that do not exist any more."""
         if self.last is None or names.created_at_us != self.last.created_at_us:
             return
-        self._names = names
+        self.needs_names = False
         self.count = max(self.count, len(names.names))
-        empty_rows = [
-            KeyRow(name, 0, 0, "", "", 0) for name in names.names if name not in self._index_by_key
-        ]
-        self._add(empty_rows, new_view=True)
+        existing_keys = set(names.names)
+        rows = [row for row in self._rows if row.operation or row.key in existing_keys]
+        if has_gone := len(rows) < len(self._rows):
+            self._rows = rows
+            self._index_by_key = {row.key: index for index, row in enumerate(rows)}
+        self._add_unread(names.names, new_view=has_gone)
 
     def add_values(self, page: KeysPage) -> None:
         """Add values that were read for visible keys, unless newer values have arrived."""
         if self.last is not None and page.created_at_us == self.last.created_at_us:
             rows = [row for row in page.rows if row.key in self.find_unread([row.key])]
             self._add(rows, new_view=False)
+
+    def _add_unread(self, keys: Iterable[str], *, new_view: bool = False) -> None:
+        """Add keys that have no row yet, without their values."""
+        rows = [KeyRow(key, 0, 0, "", "", 0) for key in keys if key not in self._index_by_key]
+        self._add(rows, new_view=new_view)
 
     def _add(self, rows: Iterable[KeyRow], *, new_view: bool) -> None:
         """Insert or replace rows; `new_view` creates another view for other keys."""

@@ -61,6 +61,7 @@ from tests.accounts import Account
 from tests.jetstream.pending import until_pending
 from tests.model.test_benchmark_view import PLAN
 from tests.tui.engine_records import engine_records
+from tests.tui.test_moment import REPLAY
 from tests.tui.viewer import Viewer, fed, viewing
 
 FAN_OUT = """
@@ -472,6 +473,15 @@ async def test_each_key_and_the_payload_command_steer_the_run_that_goes_on() -> 
         await viewer.until(lambda: "starting · ended without a result" in viewer.words, "title")
         assert any("the engine ended before it replied" in toast for toast in viewer.toasts)
         assert describe_running_work(viewer.app.state, (), recording=True) == []
+
+
+async def test_a_recording_that_is_replayed_during_a_run_starts_none() -> None:
+    async with fed(*engine_records()) as viewer:
+        await viewer.type_command("bench fanout-slow")
+        await viewer.until(lambda: "starting the benchmark" in viewer.words, "the run")
+        await viewer.feed(REPLAY)
+        await viewer.until(lambda: "no benchmark has run" in viewer.words, "none", s=15)
+        assert "starting" not in viewer.words
 
 
 LISTENING = """

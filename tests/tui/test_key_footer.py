@@ -103,7 +103,7 @@ async def test_the_keys_of_a_screen_come_first_and_a_benchmark_starts_until_it_i
         await viewer.press("b")
         screen = viewer.app.screen
         assert isinstance(screen, BenchmarkScreen)
-        screen.steering.start("fanout-slow")
+        screen.steering.start("fanout-slow", "demo")
         await viewer.until(lambda: "starting the benchmark" in viewer.words)
         assert "no benchmark has run" not in viewer.words
         assert "r Again" not in footer(viewer)

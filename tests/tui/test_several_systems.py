@@ -322,6 +322,20 @@ async def test_commands_act_on_the_system_of_the_row_under_the_cursor() -> None:
             await viewer.press("1")
 
 
+async def test_a_benchmark_of_one_system_starts_on_no_other() -> None:
+    async with fed_systems() as (viewer, pipes):
+        await put_cursor_on(viewer, "west", "SAME")
+        await viewer.type_command("bench fanout-slow")
+        await viewer.until(lambda: pipes["west"].sent(StartBenchmark), "it is requested")
+        for text, again in (
+            ("starting the benchmark", False), ("no benchmark has run: b opens the form", True),
+            ("starting the benchmark", False),
+        ):  # fmt: skip
+            await viewer.until(lambda of=text: of in viewer.words, text, s=15)
+            assert ("r" in viewer.app.screen.active_bindings) is again
+            await viewer.press("X")
+
+
 async def test_after_a_system_is_removed_keys_lead_to_those_that_are_watched() -> None:
     async with fed_systems() as (viewer, _):
         await viewer.type_command("ctx spare")

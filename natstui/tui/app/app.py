@@ -600,7 +600,7 @@ async def execute(app: NatstuiApp, updates: StateUpdates, message: ToApp) -> Non
         case RunScenario():
             # The benchmark screen is bound to no system: it shows, and runs on, the current one.
             parts.engines.current = parts.engines.find_system(message.system).name
-            await run_scenario(app, message.scenario)
+            await run_scenario(app, message.scenario, parts.engines.current)
         case Replay():
             parts.replay.open(message.folder)
         case LeaveReplay():

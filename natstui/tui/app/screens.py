@@ -166,19 +166,19 @@ async def open_mode(app: App[int], mode: str) -> None:
             await app.switch_mode(mode)
 
 
-async def run_scenario(app: App[int], scenario: str) -> None:
-    """Open the benchmark screen, and start a scenario there."""
+async def run_scenario(app: App[int], scenario: str, system: str) -> None:
+    """Open the benchmark screen, and start a scenario there on `system`, the current one."""
     if not await close_upper_screens(app):
         return
     app.switch_mode("benchmark")
-    app.call_after_refresh(_start_scenario, app, scenario)
+    app.call_after_refresh(_start_scenario, app, scenario, system)
 
 
-def _start_scenario(app: App[int], scenario: str) -> None:
+def _start_scenario(app: App[int], scenario: str, system: str) -> None:
     from natstui.tui.bench.screen import BenchmarkScreen
 
     if isinstance(app.screen, BenchmarkScreen):
-        app.screen.steering.start(scenario)
+        app.screen.steering.start(scenario, system)
 
 
 def _managing_screen(message: Manage, state: State) -> LiveScreen:

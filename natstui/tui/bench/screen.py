@@ -96,10 +96,10 @@ class BenchmarkControls(ScreenPart):
     def __init__(self, screen: LiveScreen) -> None:
         self._screen = screen
         self._last_start: StartBenchmark | None = None
-        self._is_requested = False
-        """Whether a run was requested, and has not ended: the engine replies at its end."""
-        self._planned_before: BenchmarkPlanned | None = None
-        """The run on the screen when the next one was requested."""
+        self._planned_before: dict[str, BenchmarkPlanned | None] = {}
+        """The run on the screen when the next one was requested, by the name of the system; until
+        the next one ends, because the engine replies then.
+        """
 
     def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
         """Return whether an action is offered: a start before a run, a change during it; not in
@@ -126,22 +126,30 @@ class BenchmarkControls(ScreenPart):
 
     @property
     def is_starting(self) -> bool:
-        """Return whether a run was requested and is not planned yet."""
-        return self._is_requested and self._view.planned is self._planned_before
+        """Return whether a run was requested on the shown system and is not planned yet."""
+        system, is_live = self._screen.scope.acting.name, self._screen.state.replay is None
+        return (
+            is_live
+            and system in self._planned_before
+            and self._view.planned is self._planned_before[system]
+        )
 
-    def start(self, scenario: str, overrides: dict[str, str] | None = None) -> None:
-        """Run a scenario, given by its name or its TOML text."""
+    def start(self, scenario: str, system: str, overrides: dict[str, str] | None = None) -> None:
+        """Run a scenario, given by its name or its TOML text, on the acting system.
+
+        `system` is the name of that, which a new screen does not know yet.
+        """
         self._last_start = StartBenchmark(0, scenario, overrides or {})
-        run_task(self._screen, self._run, self._last_start)
+        run_task(self._screen, self._run, self._last_start, system)
 
-    async def _run(self, command: StartBenchmark) -> None:
-        self._planned_before, self._is_requested = self._view.planned, True
+    async def _run(self, command: StartBenchmark, system: str) -> None:
+        self._planned_before[system] = self._view.planned
         self._screen.refresh_bindings()
         self._screen.refresh_state()
         try:
             reply = await request_confirmed(self._screen, command)
         finally:
-            self._is_requested = False
+            self._planned_before.pop(system, None)
         if reply is not None and reply.status != "done":
             show_reply(self._screen.app, reply, "benchmark")
         self._screen.refresh_bindings()
@@ -158,7 +166,8 @@ class BenchmarkControls(ScreenPart):
     def action_again(self) -> None:
         """Run the last scenario again."""
         if self._last_start is not None:
-            self.start(self._last_start.scenario, dict(self._last_start.overrides))
+            system = self._screen.scope.acting.name
+            self.start(self._last_start.scenario, system, dict(self._last_start.overrides))
 
     def action_rate(self, direction: int) -> None:
         """Increase the senders' rate by a quarter (1), or decrease it by a fifth (-1)."""

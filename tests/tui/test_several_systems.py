@@ -362,6 +362,22 @@ async def test_who_leaves_is_asked_while_a_recording_of_any_system_runs() -> Non
         assert "a recording is running" in viewer.words
 
 
+async def test_a_system_whose_engine_works_is_removed_after_a_question() -> None:
+    async with fed_systems() as (viewer, pipes):
+        await put_cursor_on(viewer, "west", "SAME")
+        await viewer.press("R")
+        await pipes["west"].feed(RecordingChanged(1, on=True, folder="west", size_bytes=1))
+        await viewer.until(partial(_is_recording, viewer, "west", is_on=True), "it records")
+        for keys, left in ((("escape",), 6), (("down", "enter"), 3)):
+            await viewer.type_command("ctx -west")
+            await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+            assert "a recording is running" in viewer.words
+            await viewer.press(*keys)
+            await viewer.until(lambda: not isinstance(viewer.app.screen, Pick), "an answer")
+            await viewer.until(lambda of=left: len(viewer.table.rows.order) == of, f"{left} rows")
+        assert "west" not in viewer.app.parts.engines.systems
+
+
 def _is_recording(viewer: Viewer, system: str, *, is_on: bool) -> bool:
     recording = state_of(viewer, system).recording
     return recording is not None and recording.on is is_on

@@ -43,7 +43,6 @@ from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.app.parts import KEYS, Parts
 from natstui.tui.app.screens import (
     MODE_SCREENS,
-    describe_running_work,
     find_unsent_texts,
     mode_screen,
     new_screen,
@@ -538,23 +537,16 @@ class NatstuiApp(GuardedApp):
         """Quit, after a prompt if typed text would be lost, or running work would end."""
         if unsent := find_unsent_texts(self, self.MODES):
             title, leave = f"{unsent[0]} is not sent", "leave; typed text is lost"
-        elif work_texts := self._describe_running_work():
+        elif work_texts := [
+            text
+            for name in self.parts.engines.systems
+            for text in self.parts.systems.describe_running_work(name)
+        ]:
             title, leave = " and ".join(dict.fromkeys(work_texts)), "leave; running work ends now"
         else:
             self._end()
             return
         run_task(self, self._confirm_quit, title, leave)
-
-    def _describe_running_work(self) -> list[str]:
-        """Return a description of the work in all engines that would end with the app."""
-        texts: list[str] = []
-        for name, system in self.parts.engines.systems.items():
-            texts += describe_running_work(
-                system.follower.state,
-                system.follower.link.pending_commands,
-                recording=name in self.parts.recording.started_on,
-            )
-        return texts
 
     async def _confirm_quit(self, title: str, leave: str) -> None:
         pick = Pick(title, (("stay", "stay here"), ("quit", leave)))

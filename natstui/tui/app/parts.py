@@ -63,15 +63,16 @@ class Parts:
             may_change_host=may_change_host,
         )  # fmt: skip
         polling = Polling(app, engines, open_systems[0].started.interval_s, show_state_soon)
+        recording = Recording(app, engines)
         return cls(
             engines,
             announcements,
             Exporter(app, engines),
             Guide(app, lambda: engines.state, show_state_soon, is_on=is_guided),
             polling,
-            Recording(app, engines),
+            recording,
             ReplayControls(app, engines),
-            Systems(app, engines, contexts, polling),
+            Systems(app, engines, contexts, polling, recording),
         )
 
     def state_message(self) -> StateChanged:

@@ -13,13 +13,13 @@ from textual.screen import Screen
 
 from natstui.clean import clean_line
 from natstui.errors import NatstuiError, UsageError
-from natstui.tui.app.controls.live import Polling
+from natstui.tui.app.controls.live import Polling, Recording
 from natstui.tui.app.controls.part import Part
 from natstui.tui.app.engines import Engines
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
-from natstui.tui.app.screens import close_upper_screens
+from natstui.tui.app.screens import close_upper_screens, describe_running_work
 from natstui.tui.frame.head.several import find_silence_reason
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
@@ -58,10 +58,15 @@ class Systems(Part):
     ]
 
     def __init__(
-        self, app: GuardedApp, engines: Engines, contexts: Contexts, polling: Polling
+        self,
+        app: GuardedApp,
+        engines: Engines,
+        contexts: Contexts,
+        polling: Polling,
+        recording: Recording,
     ) -> None:
         self._app, self._engines, self._contexts = app, engines, contexts
-        self._polling = polling
+        self._polling, self._recording = polling, recording
 
     def is_offered(self, action: str, *, typing: bool) -> bool:
         """Return whether the key is offered: several systems are watched, and the screen in view
@@ -153,9 +158,34 @@ class Systems(Part):
         self._polling.apply_to(name)
         self._app.refresh_bindings()
 
+    def describe_running_work(self, name: str) -> list[str]:
+        """Return a description of the work in the engine of a system that would end with it."""
+        follower = self._engines.find_system(name).follower
+        return describe_running_work(
+            follower.state,
+            follower.link.pending_commands,
+            recording=name in self._recording.started_on,
+        )
+
     def remove(self, name: str) -> None:
-        """Stop watching a system; raises UsageError for the last one."""
+        """Stop watching a system, after a prompt if running work would end; raises UsageError for
+        the last one.
+        """
+        work_texts = self.describe_running_work(name)
+        if work_texts and len(self._engines.systems) > 1:
+            run_task(self._app, self._confirm_removal, name, work_texts)
+        else:
+            self._remove(name)
+
+    async def _confirm_removal(self, name: str, work_texts: list[str]) -> None:
+        title = clean_line(f"{name}: {' and '.join(dict.fromkeys(work_texts))}")
+        options = (("stay", "go on watching it"), ("remove", "running work ends now"))
+        if await self._app.push_screen_wait(Pick(title, options)) == "remove":
+            self._remove(name)
+
+    def _remove(self, name: str) -> None:
         self._engines.remove(name)
+        self._recording.started_on.discard(name)
         self._app.refresh_bindings()
 
     def show_systems(self) -> None:

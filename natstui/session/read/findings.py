@@ -36,7 +36,8 @@ def read_findings(folder: Path) -> list[FindingReport]:
         if content.keyframe and content.keyframe.findings and (number == 0 or loss is not None):
             open_findings = content.keyframe.findings.findings
             if loss is not None:
-                _end_lost_findings(report_by_key, {_key(one) for one in open_findings}, loss)
+                open_keys = {_key(finding) for finding in open_findings}
+                _end_lost_findings(report_by_key, open_keys, loss)
             report_by_key |= {_key(finding): finding for finding in open_findings}
         for entry in content.entries:
             record = decode_or_none(entry) if entry.kind == kind_of(FindingsChanged) else None
